@@ -90,10 +90,10 @@ FUNCTIONS = {
         "test_pages_files_and_the_api_show_them",
     ),
     "tests/dashboard/ui/test_caches_say_what_was_missed_and_why.py": (
-        "test_each_cache_is_counted_with_the_seconds_of_what_it_answered",
+        "test_each_cache_counts_its_answers_and_their_seconds",
     ),
     "tests/dashboard/ui/test_ten_planted_changes_are_each_named.py": (
-        "test_ten_of_ten_are_named_with_who_brought_them",
+        "test_ten_of_ten_changes_are_named_with_their_origin",
     ),
     "tests/dashboard/ui/weeks_story.py": ("weeks",),
     "tests/demo/test_the_demo_shows_a_regression_by_itself.py": (

@@ -16,7 +16,7 @@ from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_factory import Plan, charted
 from tests.dashboard.ui.test_diverged_ranks_have_a_runbook_of_their_own import diverged
-from tests.dashboard.ui.test_silence_is_one_banner import alert_of, said, silent_fleet
+from tests.dashboard.ui.test_silence_is_one_banner import alert_of, silent_fleet, store_verdict
 
 WIDTHS = (375, 820, 1440)
 FITS = "document.documentElement.scrollWidth <= window.innerWidth"
@@ -51,7 +51,7 @@ def test_a_silent_fleet(
     silent_fleet(project, models)
     addresses = {f"fleet-{models}": f"/p/{project.slug}/"}
     for deployment in Deployment.objects.order_by("pk"):
-        said(deployment, "roll_back" if deployment.pk % 5 == 0 else "healthy")
+        store_verdict(deployment, "roll_back" if deployment.pk % 5 == 0 else "healthy")
     first = Deployment.objects.order_by("pk").first()
     if first is not None:
         alert_of(

@@ -74,8 +74,8 @@ def test_after_a_third_of_a_recorded_rollout_the_forecast_of_the_rest_is_within_
     groups = [rest[at : at + at_once] for at in range(0, len(rest), at_once)]
     assert len(first) == at_once and all(max(one).began - min(one).began < 1.0 for one in groups)
     told = forecast_rollout("all", [one.total for one in first], len(rest), at_once)
-    # What a group takes until its last replica is warm; who starts the next one, and when, is the
-    # roll-out's own affair.
+    # The time of a group until its last replica is warm. The rollout decides when the next group
+    # starts.
     came = sum(
         max(start.began + start.total for start in group) - group[0].began for group in groups
     )

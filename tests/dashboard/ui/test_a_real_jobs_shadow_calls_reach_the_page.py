@@ -23,8 +23,8 @@ from tests.dashboard.ui.version_story import part
 pytestmark = pytest.mark.django_db
 JOB = """
 import time, torch, compilewatch
-from compilewatch.numerics import live_results as told, nan_check as finite
-told.REPORT_INTERVAL_S, finite.SAMPLE_INTERVAL = 0.3, 1
+from compilewatch.numerics import live_results, nan_check as finite
+live_results.REPORT_INTERVAL_S, finite.SAMPLE_INTERVAL = 0.3, 1
 compilewatch.init(model="ranker", version="2", interval=0.5)
 
 class Slow(torch.nn.Module):
@@ -51,7 +51,7 @@ def test_the_page_shows_the_results_of_the_shadow_calls(
     done = run(tmp_path / "job.py", ENDPOINT=f"file:{tmp_path / 'reports'}", SPOOL="off")
     assert (done.returncode, done.stderr) == (0, "")
     for line in (tmp_path / "reports").read_text().splitlines():
-        # Sent when it is stored: what lay for seconds looks like a sender whose clock is behind.
+        # Sent at the time of storage: an older request looks like a sender whose clock is behind.
         store_reports(replace(decode(Request, json.loads(line)), sent=clock.unix()))
     fold_all()
     version = ModelVersion.objects.get(name="2")

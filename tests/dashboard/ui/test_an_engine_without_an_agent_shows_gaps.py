@@ -18,10 +18,10 @@ from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.test_an_engine_without_an_agent_is_read import ADDRESS, sample
 
-UNTOLD = ("recompiles", "compile", "eager")
+UNREPORTED = ("recompiles", "compile", "eager")
 
 
-TOLD = """# TYPE vllm:request_success_total counter
+REQUEST_COUNTERS = """# TYPE vllm:request_success_total counter
 vllm:request_success_total{{finished_reason="stop",model_name="chat"}} {}
 vllm:request_success_total{{finished_reason="error",model_name="chat"}} {}
 """
@@ -43,7 +43,7 @@ def version(counts: bool, project: Project, monkeypatch: pytest.MonkeyPatch) -> 
         with monkeypatch.context() as then:
             then.setattr(clock, "unix", lambda at=now - ago: at)
             text = sample("vllm", started=now - 3600, times=times)
-            text += TOLD.format(times * 90, times * 10) if counts else ""
+            text += REQUEST_COUNTERS.format(times * 90, times * 10) if counts else ""
             engine_read(target=EngineTarget.objects.get(), get=lambda _, text=text: text)
             fold_all()
     return ModelVersion.objects.get(name="v1")
@@ -74,14 +74,16 @@ def read(
 
 
 @pytest.mark.parametrize(
-    ("before", "errors"), [("", {0}), (TOLD, {10})], ids=["only the newer counts", "both count"]
+    ("before", "errors"),
+    [("", {0}), (REQUEST_COUNTERS, {10})],
+    ids=["only the newer counts", "both count"],
 )
 def test_failures_that_only_a_newer_engine_counts_are_not_a_difference(
     project: Project, monkeypatch: pytest.MonkeyPatch, before: str, errors: set[int]
 ) -> None:
     now = clock.unix()
     baseline = read(project, "v1", now - 3600, before, monkeypatch)
-    candidate = read(project, "v2", now - 1800, TOLD, monkeypatch)
+    candidate = read(project, "v2", now - 1800, REQUEST_COUNTERS, monkeypatch)
     assert read_mode_changes(deployment=candidate, baseline=baseline) == {}
     span = {"from_minute": int(now // 60) - 70, "to_minute": int(now // 60)}
     rows = read_instance_minutes(deployment=candidate, baseline=baseline, **span)
@@ -109,7 +111,7 @@ def test_metrics_that_an_engine_does_not_report_have_no_value_on_the_model_page(
     values = drawn(signed_in, version)
     assert values["errors"] == ([10.0] if counts else [])
     assert (
-        [values[key] for key in UNTOLD] == [[]] * len(UNTOLD)
+        [values[key] for key in UNREPORTED] == [[]] * len(UNREPORTED)
         and values["p50"]
         and values["throughput"]
     )

@@ -107,7 +107,7 @@ def cause_of(number: int) -> tuple[str, str]:
     return found.cause, found.against
 
 
-def test_each_cache_is_counted_with_the_seconds_of_what_it_answered(
+def test_each_cache_counts_its_answers_and_their_seconds(
     start: Callable[..., None], signed_in: Client
 ) -> None:
     start(

@@ -20,7 +20,7 @@ def test_the_glossary_explains_every_term_of_a_column_head(signed_in: Client) ->
 
 
 @override_settings(EMBEDDED=False, DEBUG=False)
-def test_components_are_for_staff(signed_in: Client) -> None:
+def test_components_are_for_staff_only(signed_in: Client) -> None:
     assert signed_in.get("/ui/components").status_code == 403
     User.objects.update(is_staff=True)
     assert signed_in.get("/ui/components").status_code == 200

@@ -238,7 +238,7 @@ def test_a_version_deployed_before_the_finding_shows_nothing(
     assert "No version has been deployed since" in shown(signed_in, f"{LIST}{one.pk}/")
 
 
-def test_a_finding_of_another_project_does_not_exist(
+def test_a_finding_of_another_project_is_not_found(
     signed_in: Client, other_project: Project
 ) -> None:
     made = charted(other_project, Plan("1", start=30, per_gpu=1))

@@ -22,7 +22,7 @@ from tests.dashboard.ui.version_story import CONFIGURED, HIT, MISS, Story, part,
 
 pytestmark = pytest.mark.django_db
 Fields = dict[str, Any]
-TOLD = {
+COMPONENTS = {
     **CONFIGURED,
     "cache folder access": "read and write",
     "inductor_config max_autotune": "9f",
@@ -62,12 +62,12 @@ class Half:
     def __init__(self, store: Callable[..., object], client: Client, project: Project) -> None:
         self.new, self.old = Story(store), Story(lambda request: store(older(request)), started=50)
         self.client, self.project = client, project
-        self.new.start("1", ago=200, cache=HIT, components=TOLD, **SEES)
+        self.new.start("1", ago=200, cache=HIT, components=COMPONENTS, **SEES)
 
     def run(self, **told: Any) -> str:
         """Run two processes of each kind; returns the page of their version."""
         for place in range(2):
-            self.new.start("2", ago=60 - place, components=TOLD, **SEES, **told)
+            self.new.start("2", ago=60 - place, components=COMPONENTS, **SEES, **told)
             self.old.start("2", ago=50 - place, **told)
         fold_all()
         return re.sub(r"<svg.*?</svg>", "", shown(self.client, self.project, "2"))
@@ -232,7 +232,7 @@ def test_ranks_do_not_diverge_because_older_agents_report_less(half: Half) -> No
     for story, offset in ((half.new, 0), (half.old, 2)):
         for place in range(2):
             ranked = {**SEES["identity"], "rank": offset + place, "world_size": 4, "job": "train-7"}
-            story.start("2", ago=5, key="k1", cache=HIT, components=TOLD, identity=ranked)
+            story.start("2", ago=5, key="k1", cache=HIT, components=COMPONENTS, identity=ranked)
     fold_all()
     model = Instance.objects.all()[0].model_id
     answer = half.client.get(

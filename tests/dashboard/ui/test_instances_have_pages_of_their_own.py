@@ -1,5 +1,5 @@
-"""The instances of a model in a list with their strips of time, one instance with all that is known
-of it, and what the bad ones share."""
+"""The instances of a model in a list with heat strips, the page of one instance with all its facts,
+and the traits that the bad instances share."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def changed(instance: Instance, **columns: object) -> Instance:
     return instance
 
 
-def test_instances_are_listed_with_the_most_serious_first(signed_in: Client, made: Made) -> None:
+def test_instances_are_listed_by_severity(signed_in: Client, made: Made) -> None:
     changed(
         one(made, "2", "gpu-h100-01"),
         compiling_for=2000.0,
@@ -65,7 +65,7 @@ def test_instances_are_listed_with_the_most_serious_first(signed_in: Client, mad
     assert len(signed_in.get(made.url("instances.csv")).content.decode().splitlines()) == 9
 
 
-def test_a_blind_instance_says_why_and_not_that_its_torch_is_to_blame(
+def test_a_blind_instance_states_the_reason_and_does_not_blame_torch(
     signed_in: Client, made: Made
 ) -> None:
     why = ["no", "torch._dynamo is not imported"]
@@ -86,7 +86,7 @@ def test_a_blind_instance_says_why_and_not_that_its_torch_is_to_blame(
     )
 
 
-def test_the_list_is_filtered_by_what_its_address_says(signed_in: Client, made: Made) -> None:
+def test_the_address_filters_the_list(signed_in: Client, made: Made) -> None:
     wanted = signed_in.get(
         made.url(f"instances.json?version={made.versions['1'].pk}&gpu=NVIDIA+H100&q=-01")
     ).json()
@@ -96,12 +96,12 @@ def test_the_list_is_filtered_by_what_its_address_says(signed_in: Client, made: 
     assert "8 instances" in shown(signed_in, strange)
 
 
-def test_a_slow_instance_stands_out_beside_its_version_and_a_gap_stays_a_gap(
+def test_a_slow_instance_is_above_its_version_and_a_gap_stays_a_gap(
     signed_in: Client, made: Made
 ) -> None:
     slow = one(made, "2", "gpu-h200-00")
-    # A slow machine needs minutes to get here: what counts is where the data ends, not what the
-    # clock says by now.
+    # A slow machine needs minutes to reach this line, so the range ends with the data and not at
+    # the current time.
     ends = (
         RegionMinute.objects.filter(instance_id=slow.pk).aggregate(ends=Max("minute"))["ends"] + 1
     )
@@ -133,8 +133,11 @@ def test_a_slow_instance_stands_out_beside_its_version_and_a_gap_stays_a_gap(
         )
 
 
-def test_nothing_happens_before_an_instance_starts(signed_in: Client, made: Made) -> None:
-    """A slot of 24 h has ten minutes: the worst one may begin before the process does."""
+def test_the_worst_slot_does_not_begin_before_the_instance_starts(
+    signed_in: Client, made: Made
+) -> None:
+    """A slot of the 24 h range has ten minutes, so the worst slot may begin before the process
+    starts."""
     minute = clock.minute_of(clock.unix()) - 25
     started = clock.at_minute(minute) + timedelta(seconds=30)
     slow = changed(one(made, "2", "gpu-h100-01"), started_at=started)
@@ -146,10 +149,10 @@ def test_nothing_happens_before_an_instance_starts(signed_in: Client, made: Made
     ]
 
 
-def test_the_time_before_an_instance_started_is_no_gap(
+def test_the_time_before_the_start_of_an_instance_is_not_a_gap(
     signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moment = clock.unix()  # minutes that a slow machine needs meanwhile are not waited for
+    moment = clock.unix()  # keeps minutes that pass on a slow machine out of the range
     monkeypatch.setattr(clock, "unix", lambda: moment)
     made = charted(project, Plan("1", start=30, per_gpu=1))
 
@@ -165,7 +168,9 @@ def test_the_time_before_an_instance_started_is_no_gap(
     assert "gaps" in rows()
 
 
-def test_what_the_bad_ones_share_is_ranked_with_its_counts(signed_in: Client, made: Made) -> None:
+def test_shared_traits_of_bad_instances_are_ranked_with_their_counts(
+    signed_in: Client, made: Made
+) -> None:
     Instance.objects.update(
         ready_at=clock.now(), known_calls=100, capabilities={"compiled_calls": ["yes", ""]}
     )
@@ -187,7 +192,7 @@ def test_a_healthy_fleet_makes_no_claim(signed_in: Client, made: Made) -> None:
     )
 
 
-def test_where_all_are_bad_they_are_counted_and_there_is_nothing_beside_them(
+def test_if_all_instances_are_bad_there_is_nothing_to_compare_with(
     signed_in: Client, made: Made
 ) -> None:
     assert "beside 8 other instances" in shown(signed_in, made.url("instances/"))
@@ -200,14 +205,12 @@ def test_where_all_are_bad_they_are_counted_and_there_is_nothing_beside_them(
     )
 
 
-def test_an_empty_list_says_what_brings_one(signed_in: Client, made: Made) -> None:
+def test_an_empty_list_states_that_no_instance_reported(signed_in: Client, made: Made) -> None:
     Instance.objects.update(last_seen_at=clock.now() - timedelta(days=3))
     assert "No instance reported in the last 6 h" in shown(signed_in, made.url("instances/"))
 
 
-def test_a_hundred_instances_are_paged_in_as_many_queries_as_eight(
-    signed_in: Client, made: Made
-) -> None:
+def test_a_hundred_instances_need_as_many_queries_as_eight(signed_in: Client, made: Made) -> None:
     with CaptureQueriesContext(connection) as few:
         shown(signed_in, made.url("instances/"))
     like = one(made, "2", "gpu-h200-00")
@@ -226,7 +229,7 @@ def test_a_hundred_instances_are_paged_in_as_many_queries_as_eight(
     assert "101 to 108 of 108" in shown(signed_in, made.url("instances/?sort=name&page=77"))
 
 
-def test_one_instance_says_what_it_runs_and_what_it_cannot_tell(
+def test_the_page_of_an_instance_shows_its_configuration_and_its_blind_spots(
     signed_in: Client, made: Made
 ) -> None:
     it = changed(
@@ -267,7 +270,7 @@ def test_one_instance_says_what_it_runs_and_what_it_cannot_tell(
     )
 
 
-def test_the_only_instance_of_a_version_has_no_others_that_differ(
+def test_the_only_instance_of_a_version_is_not_compared_with_others(
     signed_in: Client, project: Project
 ) -> None:
     made = charted(project, Plan("1", start=5, per_gpu=1))
@@ -276,7 +279,7 @@ def test_the_only_instance_of_a_version_has_no_others_that_differ(
     assert "no other instance" in text and "differ among themselves" not in text
 
 
-def test_a_slow_instance_is_put_beside_the_median_of_the_others(
+def test_a_slow_instance_is_compared_with_the_median_of_the_others(
     signed_in: Client, made: Made
 ) -> None:
     slow = one(made, "2", "gpu-h200-00")
@@ -289,7 +292,7 @@ def test_a_slow_instance_is_put_beside_the_median_of_the_others(
     assert all(int(line["p50_beside"].split("\xa0")[0].lstrip("+")) > 80 for line in regions)
 
 
-def test_a_compilation_that_lasts_is_put_beside_what_is_usual(
+def test_a_long_compilation_is_compared_with_the_usual_duration(
     signed_in: Client, made: Made
 ) -> None:
     compilations(made, "1")
@@ -309,7 +312,7 @@ def test_a_compilation_that_lasts_is_put_beside_what_is_usual(
     )
 
 
-def test_a_missing_heartbeat_is_joined_with_what_was_compiling(
+def test_a_missing_heartbeat_is_shown_with_the_last_known_compilation(
     signed_in: Client, made: Made
 ) -> None:
     it = changed(
@@ -330,7 +333,7 @@ def test_a_missing_heartbeat_is_joined_with_what_was_compiling(
     )
 
 
-def test_an_unchanged_part_costs_no_redraw(signed_in: Client, made: Made) -> None:
+def test_an_unchanged_part_is_not_sent_again(signed_in: Client, made: Made) -> None:
     address = made.url("instances/?range=24h&show=eager")
     etag = signed_in.get(address, HTTP_HX_REQUEST="true")["ETag"]
     assert (
@@ -338,7 +341,7 @@ def test_an_unchanged_part_costs_no_redraw(signed_in: Client, made: Made) -> Non
     )
 
 
-def test_pages_of_others_do_not_exist_and_the_model_page_leads_here(
+def test_pages_of_other_projects_are_not_found_and_the_model_page_links_to_instances(
     signed_in: Client, made: Made, other_project: Project
 ) -> None:
     theirs = charted(other_project, Plan("1", start=30, per_gpu=1))

@@ -1,5 +1,5 @@
-"""Settings > Members: people come by a link that works once, change their role, and go; somebody
-who administers the project stays."""
+"""Settings > Members: people join through a single-use link, change their role and leave; one admin
+always remains."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ MakeUser = Callable[..., User]
 
 
 def invited(client: Client, **given: str) -> str:
-    """The path of a new invitation, as the page shows it."""
+    """The path of a new invitation, as shown on the page."""
     answer = client.post(MEMBERS + "invite/", {"role": "operator", **given})
     assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
     found = re.search(r'id="link">http[^<]*?(/invitations/[^<]+)<', answer.content.decode())
@@ -34,7 +34,7 @@ def actions() -> list[str]:
     return list(AuditEntry.objects.order_by("pk").values_list("action", flat=True))
 
 
-def test_a_link_makes_an_account_and_a_member_once(signed_in: Client, project: Project) -> None:
+def test_a_link_creates_one_account_and_membership(signed_in: Client, project: Project) -> None:
     path, guest = invited(signed_in, note="Mara, on call"), Client()
     page = guest.get(path).content.decode()
     assert "ada invites you as operator" in page
@@ -48,7 +48,7 @@ def test_a_link_makes_an_account_and_a_member_once(signed_in: Client, project: P
     assert AuditEntry.objects.filter(action="invitation.create").get().address == "127.0.0.1"
 
 
-def test_the_link_is_stored_nowhere(signed_in: Client, project: Project) -> None:
+def test_the_link_is_not_stored(signed_in: Client, project: Project) -> None:
     token = invited(signed_in).split("/")[2]
     made = Invitation.objects.get()
     assert token.encode() not in bytes(made.digest)
@@ -56,7 +56,7 @@ def test_the_link_is_stored_nowhere(signed_in: Client, project: Project) -> None
     assert all(token not in f"{row.subject} {row.after}" for row in AuditEntry.objects.all())
 
 
-def test_a_weak_password_or_a_name_that_is_taken_is_said_at_its_field(
+def test_a_weak_password_or_a_taken_name_is_reported_at_its_field(
     signed_in: Client, project: Project
 ) -> None:
     path, guest = invited(signed_in), Client()
@@ -71,9 +71,7 @@ def test_a_weak_password_or_a_name_that_is_taken_is_said_at_its_field(
     assert not Member.objects.exclude(user__username="ada").exists()
 
 
-def test_nobody_takes_a_name_that_differs_from_anothers_in_its_case_alone(
-    signed_in: Client, project: Project
-) -> None:
+def test_names_that_differ_only_in_case_are_refused(signed_in: Client, project: Project) -> None:
     taken = Client().post(invited(signed_in), {"username": "ADA", "password": PASSWORD})
     assert taken.status_code == 400 and "username-e" in taken.content.decode()
     assert (
@@ -82,13 +80,15 @@ def test_nobody_takes_a_name_that_differs_from_anothers_in_its_case_alone(
 
 
 @pytest.mark.parametrize(("taken", "tried"), [("Élodie", "élodie"), ("ΣΑΣ", "σας")])
-def test_that_holds_for_every_alphabet(taken: str, tried: str, project: Project) -> None:
+def test_names_are_compared_without_case_in_every_alphabet(
+    taken: str, tried: str, project: Project
+) -> None:
     user_create(username=taken, password=PASSWORD)
     with pytest.raises(ValidationError, match="already exists"):
         user_create(username=tried, password=PASSWORD)
 
 
-def test_who_is_a_moment_too_late_gets_no_account_either(
+def test_the_second_of_two_concurrent_uses_of_a_link_creates_no_account(
     signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, seen = invited(signed_in), Invitation.objects.get()
@@ -98,7 +98,7 @@ def test_who_is_a_moment_too_late_gets_no_account_either(
     assert (late.status_code, User.objects.filter(username="eve").exists()) == (400, False)
 
 
-def test_who_has_an_account_signs_in_and_keeps_the_greater_role(
+def test_a_user_with_an_account_signs_in_and_keeps_the_higher_role(
     signed_in: Client, project: Project, make_user: MakeUser
 ) -> None:
     path = invited(signed_in, role="viewer")
@@ -108,7 +108,7 @@ def test_who_has_an_account_signs_in_and_keeps_the_greater_role(
     assert Member.objects.get(user__username="oscar").role == Role.OPERATOR
 
 
-def test_a_member_who_opens_a_link_reads_what_it_would_change(
+def test_a_link_shows_a_member_how_the_role_would_change(
     signed_in: Client, project: Project, make_user: MakeUser
 ) -> None:
     operator = sign_in(Client(), make_user("oscar", project, Role.OPERATOR))
@@ -126,7 +126,7 @@ def test_a_member_who_opens_a_link_reads_what_it_would_change(
 
 
 @pytest.mark.parametrize("ended", ["expired", "revoked", "maker gone"])
-def test_a_link_that_ended_leads_nowhere(
+def test_a_link_that_expired_was_revoked_or_lost_its_author_does_not_work(
     signed_in: Client, project: Project, user: User, make_user: MakeUser, ended: str
 ) -> None:
     path = invited(signed_in)
@@ -146,7 +146,7 @@ def test_a_link_that_ended_leads_nowhere(
         assert "This link leads nowhere any more" in answer.content.decode()
 
 
-def test_an_invitation_is_mailed_when_there_is_a_mail_server(
+def test_an_invitation_is_mailed_if_a_mail_server_is_configured(
     signed_in: Client, project: Project, settings: LazySettings
 ) -> None:
     refused = signed_in.post(MEMBERS + "invite/", {"role": "viewer", "email": "mara@example.com"})
@@ -161,7 +161,7 @@ def test_an_invitation_is_mailed_when_there_is_a_mail_server(
     )
 
 
-def test_a_role_changes_and_the_last_admin_stays(
+def test_a_role_changes_except_that_of_the_last_admin(
     signed_in: Client, project: Project, user: User, make_user: MakeUser
 ) -> None:
     oscar = make_user("oscar", project, Role.VIEWER)
@@ -179,7 +179,7 @@ def test_a_role_changes_and_the_last_admin_stays(
     assert actions()[-2:] == ["member.set", "member.remove"]
 
 
-def test_an_admin_who_may_not_sign_in_is_no_admin(
+def test_a_disabled_admin_does_not_count_as_an_admin(
     signed_in: Client, project: Project, make_user: MakeUser
 ) -> None:
     gone = make_user("grace", project, Role.ADMIN)
@@ -188,7 +188,7 @@ def test_an_admin_who_may_not_sign_in_is_no_admin(
     assert signed_in.post(f"{MEMBERS}leave/").status_code == 400
 
 
-def test_who_is_removed_is_out_at_once(
+def test_a_removed_member_loses_access_immediately(
     signed_in: Client, project: Project, make_user: MakeUser
 ) -> None:
     oscar = make_user("oscar", project, Role.OPERATOR)
@@ -199,7 +199,7 @@ def test_who_is_removed_is_out_at_once(
     assert signed_in.post(f"{MEMBERS}{oscar.pk}/remove/").status_code == 404
 
 
-def test_people_of_another_project_are_not_touched_from_here(
+def test_members_of_another_project_cannot_be_changed(
     signed_in: Client, other_project: Project, make_user: MakeUser
 ) -> None:
     stranger = make_user("mallory", other_project, Role.VIEWER)
@@ -210,7 +210,7 @@ def test_people_of_another_project_are_not_touched_from_here(
     assert "mallory" not in signed_in.get(MEMBERS).content.decode()
 
 
-def test_projects_are_made_by_admins_and_staff(
+def test_only_admins_and_staff_create_projects(
     signed_in: Client, make_user: MakeUser, project: Project
 ) -> None:
     answer = signed_in.post("/projects/new/", {"name": "Ranking"})

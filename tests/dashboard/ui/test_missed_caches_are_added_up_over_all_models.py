@@ -1,5 +1,5 @@
-"""Which cause of cache misses costs most in the whole fleet: over all models, with the GPUs that
-waited, of the last days."""
+"""The most expensive cause of cache misses in the fleet: the sum over all models and waiting GPUs
+of the last days."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def card(client: Client, query: str) -> str:
     return text.partition('aria-labelledby="costs"')[2].partition("</section>")[0]
 
 
-def test_the_cause_that_costs_most_stands_first_with_its_models(
+def test_the_most_expensive_cause_comes_first_with_its_models(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     for model, cause, seconds in (
@@ -48,7 +48,7 @@ def test_the_cause_that_costs_most_stands_first_with_its_models(
     assert text.index(OPTION) < text.index(FOLDER) and "embed" not in text
 
 
-def test_what_was_missed_more_than_a_week_ago_is_left_out(
+def test_misses_older_than_a_week_are_left_out(
     story: Story, signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story.start("1", cache=MISS, miss=OPTION)
@@ -59,7 +59,7 @@ def test_what_was_missed_more_than_a_week_ago_is_left_out(
         assert (OPTION in card(signed_in, "?kind=cache_miss")) is shown
 
 
-def test_without_a_miss_and_of_other_kinds_nothing_is_added_up(
+def test_there_is_no_sum_without_a_miss_or_for_other_kinds(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("1", cache=HIT)

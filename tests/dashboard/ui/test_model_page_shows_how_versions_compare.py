@@ -1,5 +1,5 @@
-"""The Model page: verdict with its proofs, trends per version, versions, findings, compilations;
-and its JSON and CSV."""
+"""The Model page: the verdict with its evidence, trends by version, versions, findings and
+compilations; also as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def chart(data: dict[str, Any], key: str, slot: int) -> list[float | None]:
     return next(line["values"] for line in lines if line["slot"] == slot)
 
 
-def test_the_whole_story(signed_in: Client, project: Project) -> None:
+def test_the_page_shows_the_verdict_with_evidence_trends_and_findings(
+    signed_in: Client, project: Project
+) -> None:
     made = rolled_back(project)
     verdict = Verdict.objects.get()
     alert = Alert.objects.create(
@@ -81,7 +83,7 @@ def test_the_whole_story(signed_in: Client, project: Project) -> None:
     assert "3 min" in text or "in 3 min" in text
 
 
-def test_an_open_alert_is_shown_however_many_came_and_went_after_it(
+def test_an_open_alert_is_shown_if_many_later_alerts_were_resolved(
     signed_in: Client, project: Project
 ) -> None:
     made = rolled_back(project)
@@ -114,7 +116,7 @@ def test_a_gap_is_null_and_never_zero(signed_in: Client, project: Project) -> No
     assert known and min(known) > 10
 
 
-def test_the_same_numbers_as_csv_with_empty_cells_for_gaps(
+def test_the_csv_has_the_same_numbers_with_empty_cells_for_gaps(
     signed_in: Client, project: Project
 ) -> None:
     made = charted(project, Plan("=cmd()", start=30))
@@ -147,24 +149,18 @@ def test_the_range_is_in_the_address(
         "?a=1&until=1e9",
     ],
 )
-def test_a_strange_address_is_as_if_it_was_not_there(
-    signed_in: Client, project: Project, query: str
-) -> None:
+def test_invalid_parameters_are_ignored(signed_in: Client, project: Project, query: str) -> None:
     assert "Trends" in text_of(signed_in, charted(project, SHORT).url() + query)
 
 
-def test_a_model_that_fell_silent_leads_to_its_last_report(
-    signed_in: Client, project: Project
-) -> None:
+def test_a_silent_model_links_to_its_last_report(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=900, end=850))
     text = text_of(signed_in, made.url())
     assert "No report in these 6 h" in text and "<canvas" not in text
     assert "Trends" in text_of(signed_in, f"{made.url()}?until={now_minute() - 850}")
 
 
-def test_one_version_alone_has_nothing_to_be_compared_with(
-    signed_in: Client, project: Project
-) -> None:
+def test_a_single_version_has_no_comparison(signed_in: Client, project: Project) -> None:
     text = text_of(signed_in, charted(project, SHORT).url())
     assert (
         "<bdi>1</bdi> has no version before it to be compared with." in text
@@ -173,13 +169,11 @@ def test_one_version_alone_has_nothing_to_be_compared_with(
     )
 
 
-def test_a_model_without_a_report_says_what_to_do(signed_in: Client, project: Project) -> None:
+def test_a_model_without_a_report_shows_the_next_step(signed_in: Client, project: Project) -> None:
     assert "Go to Setup" in text_of(signed_in, charted(project).url())
 
 
-def test_a_model_that_is_minutes_old_is_shown_over_an_hour(
-    signed_in: Client, project: Project
-) -> None:
+def test_a_new_model_is_shown_with_a_range_of_one_hour(signed_in: Client, project: Project) -> None:
     made = charted(project, SHORT)
     assert signed_in.get(made.url()).context["range_words"] == "6\u00a0h"
     made.model.first_seen_at = clock.now() - timedelta(minutes=10)
@@ -188,7 +182,7 @@ def test_a_model_that_is_minutes_old_is_shown_over_an_hour(
     assert signed_in.get(made.url("?range=6h")).context["range_words"] == "6\u00a0h"
 
 
-def test_environments_are_kept_apart(signed_in: Client, project: Project) -> None:
+def test_environments_are_separate(signed_in: Client, project: Project) -> None:
     made = charted(project, SHORT)
     other = charted(project, Plan("2", start=30), name="other")
     made.deployments["1"].environment = "staging"
@@ -199,34 +193,32 @@ def test_environments_are_kept_apart(signed_in: Client, project: Project) -> Non
     assert "staging" not in text_of(signed_in, other.url())
 
 
-def test_inner_regions_do_not_count_twice_and_regions_can_be_switched(
+def test_inner_regions_do_not_count_twice_and_the_region_can_be_selected(
     signed_in: Client, project: Project
 ) -> None:
     made = charted(project, Plan("1", start=30))
-    before = told(chart(data_of(signed_in, made), "errors", 2))
+    before = without_gaps(chart(data_of(signed_in, made), "errors", 2))
     bucket = Series.objects.filter(bucket="2^8")
     bucket.update(region="embed")
     text = text_of(signed_in, made.url())
     assert "?region=embed" in text and "?region=score_batch" in text
     bucket.update(region="inner", outermost=False)
     assert "?region=" not in text_of(signed_in, made.url())
-    assert told(chart(data_of(signed_in, made), "errors", 2)) == before
+    assert without_gaps(chart(data_of(signed_in, made), "errors", 2)) == before
 
 
-def told(values: list[float | None]) -> list[float]:
-    """Without the gaps: the range ends now, and a minute may pass meanwhile."""
+def without_gaps(values: list[float | None]) -> list[float]:
+    """The values without gaps: the range ends now, and a minute may pass during the test."""
     return [value for value in values if value is not None]
 
 
-def test_a_version_of_the_address_is_the_one_that_is_looked_at(
-    signed_in: Client, project: Project
-) -> None:
+def test_the_address_selects_the_evaluated_version(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=60), Plan("2", start=30))
     data = data_of(signed_in, made, f"?version={made.versions['1'].pk}")
     assert next(one["name"] for one in data["versions"] if one["slot"] == 2) == "1"
 
 
-def test_a_finding_of_both_versions_is_not_called_new(signed_in: Client, project: Project) -> None:
+def test_a_finding_of_both_versions_is_not_new(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=60), Plan("2", start=30))
     finding(
         made, "graph_break", "first line\nsecond\nthird\nfourth line", "a.py:1", {"1": 2, "2": 3}
@@ -241,7 +233,7 @@ def test_a_finding_of_both_versions_is_not_called_new(signed_in: Client, project
     assert (line.text, line.more) == ("first line\nsecond\nthird", "fourth line")
 
 
-def test_compilations_of_other_versions_and_times_stay_out(
+def test_compilations_of_other_versions_and_times_are_excluded(
     signed_in: Client, project: Project
 ) -> None:
     made = charted(project, Plan("1", start=130))
@@ -253,7 +245,7 @@ def test_compilations_of_other_versions_and_times_stay_out(
     )
 
 
-def test_a_healthy_version_needs_no_proofs(signed_in: Client, project: Project) -> None:
+def test_a_healthy_version_shows_no_evidence(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=100), Plan("2", start=60))
     verdict = judged(made, "1", "2")
     Verdict.objects.update(kind="healthy")
@@ -261,7 +253,7 @@ def test_a_healthy_version_needs_no_proofs(signed_in: Client, project: Project) 
     assert page.proofs == [] and page.facts.standing.verdict == verdict
 
 
-def test_latched_frames_count_instances(signed_in: Client, project: Project) -> None:
+def test_frames_in_eager_fallback_count_instances(signed_in: Client, project: Project) -> None:
     made = charted(project, SHORT)
     one = Instance.objects.order_by("pk")[0]
     one.latched_eager = [
@@ -274,7 +266,7 @@ def test_latched_frames_count_instances(signed_in: Client, project: Project) -> 
     assert (latched.frame, latched.instances, latched.known) == ("f", 1, 4)
 
 
-def test_a_model_of_another_project_does_not_exist(
+def test_a_model_of_another_project_is_not_found(
     signed_in: Client, other_project: Project, project: Project
 ) -> None:
     made = charted(other_project, SHORT)

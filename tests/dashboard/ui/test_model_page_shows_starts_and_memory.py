@@ -1,5 +1,5 @@
-"""The Model page: how each version's newest process started, stage by stage, and what its processes
-hold of memory."""
+"""The Model page: the start of each version's newest process, stage by stage, and the memory of the
+version's processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def start(made: Made, **fields: Any) -> None:
     )
 
 
-def test_a_start_is_shown_with_every_stage_and_what_nothing_explains(
+def test_a_start_is_shown_with_every_stage_and_the_unaccounted_time(
     signed_in: Client, project: Project
 ) -> None:
     made = charted(project, Plan("1", start=30))
@@ -68,9 +68,7 @@ def test_a_start_is_shown_with_every_stage_and_what_nothing_explains(
     assert 'x="40.0" width="60.0"' in text
 
 
-def test_a_stage_of_the_agents_own_is_no_mark_of_the_job(
-    signed_in: Client, project: Project
-) -> None:
+def test_a_stage_of_the_agent_is_not_a_mark_of_the_job(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=30))
     names = list(COLD_START_STAGES)
     stages = [[name, float(place), 1.0] for place, name in enumerate(names)]
@@ -88,7 +86,7 @@ def test_a_stage_of_the_agents_own_is_no_mark_of_the_job(
     assert ">mark<" not in section
 
 
-def test_a_start_that_only_its_reports_show_has_two_stages(
+def test_a_start_known_only_from_reports_has_two_stages(
     signed_in: Client, project: Project
 ) -> None:
     made = charted(project, Plan("1", start=30))
@@ -102,13 +100,15 @@ def test_a_start_that_only_its_reports_show_has_two_stages(
     assert "before the first compilation" in text and "until calls ran without compiling" in text
 
 
-def test_a_version_that_never_got_so_far_has_no_start(signed_in: Client, project: Project) -> None:
+def test_a_version_whose_start_never_completed_shows_no_start(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=30))
     start(made, total=None, unaccounted=None, phases={"marks": {}})
     assert "Cold starts" not in text_of(signed_in, made)
 
 
-def test_memory_says_what_is_known_and_a_dash_where_nothing_is(
+def test_memory_shows_known_values_and_a_dash_for_unknown_values(
     signed_in: Client, project: Project
 ) -> None:
     made = charted(project, Plan("1", start=30))

@@ -1,5 +1,5 @@
-"""Shapes of states: an open alert, a delivered message and a healthy instance differ without their
-colours."""
+"""Shapes of states: an open alert, a delivered notification and a healthy instance differ without
+their colors."""
 
 from __future__ import annotations
 

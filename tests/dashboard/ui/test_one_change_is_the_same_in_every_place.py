@@ -1,8 +1,8 @@
-"""One regression, folded and judged as in production: ten places show the same values, change,
-interval, unit and window of it.
+"""One regression, processed and evaluated as in production: ten places show the same values,
+change, interval, unit and window.
 
-Pages are read as a reader sees them, by the text of their elements; files, the API and /metrics by
-their numbers, which the one formatter turns into the text of the pages."""
+Pages are read through the text of their elements; files, the API and /metrics through their
+numbers, which the shared formatter turns into the text of the pages."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from tests.dashboard.regressions.conftest import Clock, send, side_by_side, time
 __all__ = ["send", "side_by_side", "slack", "time_is"]
 
 
-class Said(NamedTuple):
-    """What one place says of one metric; empty where it does not show that part."""
+class ShownMetric(NamedTuple):
+    """A metric as one place shows it; a part that the place does not show is empty."""
 
     baseline: str
     candidate: str
@@ -42,15 +42,15 @@ class Said(NamedTuple):
     window: str = ""
 
 
-class Judged(NamedTuple):
-    """The verdict, as the judge stored it, and the address of its project."""
+class StoredVerdict(NamedTuple):
+    """The stored verdict and the address of its project."""
 
     verdict: Verdict
     alert: Alert
     root: str
 
     def address(self, page: str) -> str:
-        """Of a page: its version and its model are filled in."""
+        """The address of a page, with the version and the model filled in."""
         one = self.verdict.deployment
         return self.root + page.format(
             model=one.model_id, version=one.version_id, alert=self.alert.number
@@ -64,8 +64,8 @@ def judged(
     send: Callable[..., None],
     slack: StandIn,
     time_is: Clock,
-) -> Judged:
-    """A version that is slower and partly eager; its alert is open and its message sent."""
+) -> StoredVerdict:
+    """A version that is slower and partly eager; its alert is open and its notification sent."""
     channel_create(
         project=project, kind="slack", name="#ranking", address=slack.url, actor_name="tests"
     )
@@ -76,22 +76,22 @@ def judged(
     time_is.minute += 1
     deliveries_send()
     verdict = Verdict.objects.get(current=True, deployment__version__name="2026.11.3")
-    return Judged(verdict, Alert.objects.get(), f"/p/{project.slug}/")
+    return StoredVerdict(verdict, Alert.objects.get(), f"/p/{project.slug}/")
 
 
 def texts(html: str) -> str:
-    """What stands between the tags, parted by `|`; hard spaces are spaces."""
+    """The text between the tags, separated by `|`, with hard spaces replaced by spaces."""
     body = re.sub(r"<(script|style|template)\b.*?</\1>", "", html, flags=re.S)
     parts = (" ".join(unescape(part).split()) for part in re.split(r"<[^>]+>", body))
     return "|".join(part for part in parts if part)
 
 
-def stored(judged: Judged, metric: str) -> Said:
-    """What the row that the judge stored says in the words of the formatter: what every place is
-    compared with."""
+def stored(judged: StoredVerdict, metric: str) -> ShownMetric:
+    """The row that the judge stored, in the words of the formatter: all places are compared with
+    it."""
     row = next(row for row in judged.verdict.evidence["evidence"] if row["metric"] == metric)
     minutes = f"{row['window_minutes'] or row['matched_minutes']} min"
-    return said_of(
+    return format_row(
         row,
         row["change"],
         row["low"],
@@ -100,9 +100,9 @@ def stored(judged: Judged, metric: str) -> Said:
     )
 
 
-def said_of(row: dict[str, Any], change: Any, low: Any, high: Any, window: str) -> Said:
-    """Numbers of a file or of the API as the pages show them; the change is computed from the two
-    values."""
+def format_row(row: dict[str, Any], change: Any, low: Any, high: Any, window: str) -> ShownMetric:
+    """The numbers of a file or of the API as the pages show them; the change is computed from the
+    two values."""
     before, after, unit = float(row["baseline"]), float(row["candidate"]), row["unit"]
     if change not in (None, ""):
         assert float(change) == pytest.approx(after / before - 1, rel=1e-6), (
@@ -116,35 +116,35 @@ def said_of(row: dict[str, Any], change: Any, low: Any, high: Any, window: str) 
         interval,
         window,
     )
-    return Said(*(part.replace("\u00a0", " ") for part in found))
+    return ShownMetric(*(part.replace("\u00a0", " ") for part in found))
 
 
 VALUE = r"([\d,.]+ (?:ms|s|%))"
 
 
-def on_fleet(page: str, metric: str) -> Said:
+def on_fleet(page: str, metric: str) -> ShownMetric:
     """`p50|25.6 ms|+30 %|18.9 ms to 24.7 ms, matched 34 min`"""
     found = re.search(rf"\|{metric}\|[^|]+\|(\S+ %)\|{VALUE} to {VALUE}, (matched \d+ min)", page)
     assert found, page
-    return Said(found[2], found[3], found[1], window=found[4])
+    return ShownMetric(found[2], found[3], found[1], window=found[4])
 
 
-def on_model(page: str, metric: str) -> Said:
-    """The banner: the metric, its change with interval, then values and window."""
+def on_model(page: str, metric: str) -> ShownMetric:
+    """The banner: the metric, its change with the interval, then values and window."""
     if metric == "eager":
         found = re.search(rf"\|Eager calls\|REGRESSED\|{VALUE}\|was {VALUE}, (last \d+ min)", page)
         assert found, page
-        return Said(found[2], found[1], "", window=found[3])
+        return ShownMetric(found[2], found[1], "", window=found[3])
     found = re.search(
         rf"\|{metric}, wall time\|REGRESSED\|(\S+ %)\|(\S+ to \S+ %), [^|]+\|{VALUE} to "
         rf"{VALUE}; (matched \d+ min)",
         page,
     )
     assert found, page
-    return Said(found[3], found[4], found[1], found[2], found[5])
+    return ShownMetric(found[3], found[4], found[1], found[2], found[5])
 
 
-def on_compare(page: str, metric: str) -> Said:
+def on_compare(page: str, metric: str) -> ShownMetric:
     """A row of the evidence table."""
     title = {"eager": r"Eager calls\|share of calls\|[^|]+"}.get(metric, rf"{metric}\|wall time")
     found = re.search(
@@ -153,37 +153,41 @@ def on_compare(page: str, metric: str) -> Said:
         page,
     )
     assert found, page
-    return Said(found[1], found[2], found[3], found[4] if " to " in found[4] else "", found[5])
+    return ShownMetric(
+        found[1], found[2], found[3], found[4] if " to " in found[4] else "", found[5]
+    )
 
 
-def on_alert(page: str, metric: str) -> Said:
-    """A row of the table in the time line."""
+def on_alert(page: str, metric: str) -> ShownMetric:
+    """A row of the table in the timeline."""
     title = {"eager": r"Eager calls\|[^|]+"}.get(metric, metric)
     found = re.search(
         rf"\|{title}\|(\S+ (?:%|pts))\|{VALUE} to {VALUE}\|((?:matched|last) \d+ min)\|([^|]+)\|",
         page,
     )
     assert found, page
-    return Said(found[2], found[3], found[1], found[5] if " to " in found[5] else "", found[4])
+    return ShownMetric(
+        found[2], found[3], found[1], found[5] if " to " in found[5] else "", found[4]
+    )
 
 
-def in_message(text: str, metric: str) -> Said:
+def in_message(text: str, metric: str) -> ShownMetric:
     """A line of the evidence in Slack."""
     if metric == "eager":
         found = re.match(
             rf"Eager calls, \S+: {VALUE} of calls \(before: {VALUE}\), (last \d+ min);", text
         )
         assert found, text
-        return Said(found[2], found[1], "", window=found[3])
+        return ShownMetric(found[2], found[1], "", window=found[3])
     found = re.match(
         rf"{metric}, \S+: (\S+ %) \(([^)]+)\), {VALUE} to {VALUE}, (matched \d+ min);", text
     )
     assert found, text
-    return Said(found[3], found[4], found[1], found[2], found[5])
+    return ShownMetric(found[3], found[4], found[1], found[2], found[5])
 
 
-def shown_equal(place: Said, known: Said) -> None:
-    """Whatever a place shows is what is known."""
+def assert_equal_where_shown(place: ShownMetric, known: ShownMetric) -> None:
+    """Each part that the place shows is equal to the known part."""
     for part, shown in place._asdict().items():
         assert not shown or shown == getattr(known, part), (part, place, known)
 
@@ -197,15 +201,17 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_show_what_the_judge_stored(name: str, judged: Judged, signed_in: Client) -> None:
+def test_pages_show_the_values_that_the_judge_stored(
+    name: str, judged: StoredVerdict, signed_in: Client
+) -> None:
     address, reader, metrics = PAGES[name]
     page = texts(signed_in.get(judged.address(address)).content.decode())
     for metric in metrics:
-        shown_equal(reader(page, metric), stored(judged, metric))
+        assert_equal_where_shown(reader(page, metric), stored(judged, metric))
 
 
-def test_the_version_page_and_every_headline_have_the_same_sentence(
-    judged: Judged, signed_in: Client, slack: StandIn
+def test_every_page_and_the_notification_have_the_same_sentence(
+    judged: StoredVerdict, signed_in: Client, slack: StandIn
 ) -> None:
     p50, eager = (stored(judged, metric) for metric in ("p50", "eager"))
     assert (
@@ -227,23 +233,25 @@ def test_the_version_page_and_every_headline_have_the_same_sentence(
     assert said in str(slack.messages[-1]).replace("\\xa0", " ")
 
 
-def test_messages_show_what_the_judge_stored(judged: Judged, slack: StandIn) -> None:
+def test_notifications_show_the_values_that_the_judge_stored(
+    judged: StoredVerdict, slack: StandIn
+) -> None:
     fields = [
         field["text"].replace("\u00a0", " ")
         for block in slack.messages[-1]["blocks"]
         for field in block.get("fields", ())
     ]
     for metric, begins in (("eager", "Eager calls"), ("p50", "p50,"), ("p99", "p99,")):
-        shown_equal(
+        assert_equal_where_shown(
             in_message(next(text for text in fields if text.startswith(begins)), metric),
             stored(judged, metric),
         )
 
 
 def changes_in_files(
-    judged: Judged, client: Client, key: str
+    judged: StoredVerdict, client: Client, key: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows of changes as programs read them."""
+    """Rows of changes from the JSON and CSV files and the API."""
     for row in client.get(judged.address("models/{model}/compare.json")).json()["rows"]:
         yield "compare.json", row
     for row in csv.DictReader(
@@ -259,7 +267,7 @@ def changes_in_files(
 
 
 def test_files_and_the_api_have_the_numbers_of_the_pages(
-    judged: Judged, signed_in: Client, api_key: str
+    judged: StoredVerdict, signed_in: Client, api_key: str
 ) -> None:
     compared = []
     for place, row in changes_in_files(judged, signed_in, api_key):
@@ -272,7 +280,7 @@ def test_files_and_the_api_have_the_numbers_of_the_pages(
             )
             change, low, high = (row[name] for name in names)
             window = f"{row['window']} {row['minutes' if place == 'api' else 'window_minutes']} min"
-            assert said_of(row, change, low, high, window) == known, place
+            assert format_row(row, change, low, high, window) == known, place
             compared.append((place, row["metric"]))
     assert len(compared) == 12
     [fleet] = csv.DictReader(
@@ -286,13 +294,13 @@ def test_files_and_the_api_have_the_numbers_of_the_pages(
             fleet[f"{metric}_judged_{name}_ratio"]
             for name in ("change", "change_low", "change_high")
         )
-        assert said_of(
+        assert format_row(
             row, change, low, high, f"matched {fleet[f'{metric}_judged_window_minutes']} min"
         ) == stored(judged, metric)
 
 
-def test_the_latest_values_of_fleet_its_files_and_the_metrics_are_equal(
-    judged: Judged, signed_in: Client, api_key: str
+def test_the_latest_values_of_the_fleet_its_files_and_the_metrics_are_equal(
+    judged: StoredVerdict, signed_in: Client, api_key: str
 ) -> None:
     page = texts(signed_in.get(judged.address("")).content.decode())
     [model] = signed_in.get(judged.address("fleet.json")).json()["models"]

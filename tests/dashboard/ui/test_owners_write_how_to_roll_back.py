@@ -1,5 +1,5 @@
-"""Settings > Roll back: what the owners of a model wrote is on its alert's page and in every
-message, and who wrote it is recorded."""
+"""Settings > Roll back: the runbook that the owners of a model wrote is on the page of its alert
+and in every notification, and the author is recorded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def save(client: Client, alert: Alert, **given: object) -> tuple[int, str]:
     return answer.status_code, answer.content.decode()
 
 
-def test_what_is_written_is_on_the_page_and_in_the_message_until_it_is_removed(
+def test_a_runbook_is_on_the_page_and_in_the_notification_until_it_is_removed(
     signed_in: Client, alert: Alert
 ) -> None:
     RollbackGuide.objects.all().delete()
@@ -84,7 +84,7 @@ def test_what_is_written_is_on_the_page_and_in_the_message_until_it_is_removed(
         ({"text": "a" * 2001}, "At most 2,000 characters."),
     ],
 )
-def test_what_cannot_be_a_guide_is_said_beside_its_field_and_kept_in_the_form(
+def test_an_invalid_runbook_is_reported_at_its_field_and_kept_in_the_form(
     given: dict[str, str], said: str, signed_in: Client, alert: Alert
 ) -> None:
     status, page = save(signed_in, alert, **given)
@@ -95,7 +95,7 @@ def test_what_cannot_be_a_guide_is_said_beside_its_field_and_kept_in_the_form(
     )
 
 
-def test_the_form_is_of_the_model_that_is_asked_for_else_of_one_without_a_guide(
+def test_the_form_is_for_the_requested_model_or_else_for_one_without_a_runbook(
     signed_in: Client, project: Project, other_project: Project, alert: Alert
 ) -> None:
     RollbackGuide.objects.create(
@@ -112,7 +112,7 @@ def test_the_form_is_of_the_model_that_is_asked_for_else_of_one_without_a_guide(
     assert signed_in.post(f"{PAGE}save/", {"model": foreign.pk, "text": "x"}).status_code == 404
 
 
-def test_only_admins_write(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_only_admins_write_runbooks(as_role: Callable[[Role], Client], alert: Alert) -> None:
     for role in (Role.VIEWER, Role.OPERATOR):
         client = as_role(role)
         assert "Admins write guides." in client.get(PAGE).content.decode()

@@ -1,4 +1,5 @@
-"""Queries per page are counted, and do not grow with the fleet."""
+"""Database queries: each page has a maximum number of queries, independent of the size of the
+fleet."""
 
 from django.db import connection
 from django.test import Client
@@ -12,15 +13,15 @@ from dashboard.regressions.judging_settings import detection_settings_set
 from tests.dashboard.ui.charts_story import rolled_back
 from tests.dashboard.ui.factory import Shape, model
 
-FRAME = 2  # session, person with projects, roles and what waits in them
+FRAME = 2  # session; person with projects, roles and waiting items
 MOST = {
-    "": 5,  # 4 where no alert is open: six with the frame
+    "": 5,  # 4 without an open alert: six with the frame
     "alerts/": 3,  # one for the same versions in other environments
     "alerts/grades/": 2,
     "alerts/{alert}/": 10,
     "findings/": 9,
     "findings/{finding}/": 7,
-    "health/": 26,  # seen from 21 to 23, and one more on PostgreSQL
+    "health/": 26,  # measured: 21 to 23, and one more on PostgreSQL
     "search/?q=rank": 5,
     "settings/audit/": 4,
     "settings/data/": 0,
@@ -40,7 +41,8 @@ MOST = {
     "{model}switch/": 4,
     "{model}versions/{version}/": 7,
 }
-"""The most queries of each page beside the frame's; what asks for less lowers its number here."""
+"""The maximum number of queries of each page in addition to those of the frame. Lower a number if
+its page needs fewer."""
 
 
 def queries(client: Client, address: str) -> list[str]:
@@ -49,7 +51,7 @@ def queries(client: Client, address: str) -> list[str]:
     return [query["sql"] for query in caught.captured_queries]
 
 
-def test_the_fleet_asks_as_much_for_twelve_models_as_for_three(
+def test_the_fleet_page_needs_as_many_queries_for_twelve_models_as_for_three(
     signed_in: Client, project: Project, alert: Alert
 ) -> None:
     three = queries(signed_in, "/p/ranking/")
@@ -64,7 +66,7 @@ def test_the_fleet_asks_as_much_for_twelve_models_as_for_three(
     assert len(twelve) == len(three)
 
 
-def test_no_page_asks_more_questions_than_are_written_down(
+def test_no_page_exceeds_its_maximum_number_of_queries(
     signed_in: Client, project: Project, alert: Alert
 ) -> None:
     WatchedModel.objects.filter(name="ranker").update(name="other-ranker")
@@ -82,7 +84,7 @@ def test_no_page_asks_more_questions_than_are_written_down(
     assert {page: count for page, count in asked.items() if count > MOST[page]} == {}
 
 
-def test_a_limit_that_was_reached_costs_the_frame_one_more(
+def test_a_reached_limit_costs_the_frame_one_more_query(
     signed_in: Client, project: Project
 ) -> None:
     before = len(queries(signed_in, "/p/ranking/settings/data/"))
@@ -98,7 +100,7 @@ def test_a_limit_that_was_reached_costs_the_frame_one_more(
     assert len(queries(signed_in, "/p/ranking/settings/data/")) == before + 1
 
 
-def test_the_judging_page_asks_as_much_for_many_models_and_choices_as_for_few(
+def test_the_detection_page_needs_as_many_queries_for_many_models_and_settings_as_for_few(
     signed_in: Client, project: Project, alert: Alert
 ) -> None:
     address = f"/p/ranking/settings/judging/?model={alert.deployment.model_id}"
@@ -114,7 +116,7 @@ def test_the_judging_page_asks_as_much_for_many_models_and_choices_as_for_few(
     assert len(queries(signed_in, address)) == len(few)
 
 
-def test_a_quiet_project_is_not_asked_for_what_it_has_none_of(
+def test_a_project_without_alerts_and_switches_does_not_query_them(
     signed_in: Client, project: Project
 ) -> None:
     model(project, "ranker", [Shape("1", 0.01, 50, 900), Shape("2", 0.01, 50, 300)], every=120)

@@ -1,5 +1,5 @@
-"""The door: what it says to whoever is not signed in, or whose role is too low. Who may ask what is
-a table in `tests/dashboard/access`."""
+"""Access to pages: the answers to users who are not signed in or whose role is too low.
+`tests/dashboard/access` holds the table of permissions."""
 
 from collections.abc import Callable
 from urllib.parse import quote
@@ -74,14 +74,16 @@ def acts(alert: Alert) -> list[str]:
     ]
 
 
-def test_whoever_is_not_signed_in_is_led_to_the_sign_in_page(client: Client, alert: Alert) -> None:
+def test_pages_redirect_users_who_are_not_signed_in_to_the_sign_in_page(
+    client: Client, alert: Alert
+) -> None:
     for address in pages(alert):
         assert client.get(address).headers["Location"] == f"/accounts/login/?next={quote(address)}"
     for address in acts(alert):
         assert client.post(address).headers["Location"].startswith("/accounts/login/")
 
 
-def test_an_id_that_a_form_names_is_looked_for_in_this_project_alone(
+def test_an_id_in_a_form_is_looked_up_in_its_project_only(
     signed_in: Client, project: Project, other_project: Project
 ) -> None:
     stories.fleet(other_project, every=400)
@@ -103,7 +105,7 @@ def test_an_id_that_a_form_names_is_looked_for_in_this_project_alone(
     assert "ranker" not in signed_in.get("/p/ranking/").content.decode()
 
 
-def test_a_viewer_looks_but_does_not_act(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_a_viewer_has_read_only_access(as_role: Callable[[Role], Client], alert: Alert) -> None:
     client = as_role(Role.VIEWER)
     for address in pages(alert):
         assert client.get(address).status_code == 200
@@ -117,7 +119,7 @@ def test_a_viewer_looks_but_does_not_act(as_role: Callable[[Role], Client], aler
     assert "Make a key" not in client.get("/p/ranking/setup/").content.decode()
 
 
-def test_an_operator_acts_on_alerts_but_makes_no_keys(
+def test_an_operator_acts_on_alerts_but_creates_no_keys(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     client = as_role(Role.OPERATOR)
@@ -127,7 +129,7 @@ def test_an_operator_acts_on_alerts_but_makes_no_keys(
     assert not Key.objects.filter(project=alert.project).exists()
 
 
-def test_another_signing_secret_asks_again_who_it_is(
+def test_rotating_a_signing_secret_requires_reauthentication(
     client: Client, user: User, alert: Alert
 ) -> None:
     channel = channel_create(
@@ -146,7 +148,7 @@ def test_another_signing_secret_asks_again_who_it_is(
     assert late.post(f"{act}/disable/").headers["Location"] == "/p/ranking/setup/"
 
 
-def test_budgets_are_not_set_beside_a_version_of_another_model(
+def test_budgets_are_not_set_through_a_version_of_another_model(
     signed_in: Client, alert: Alert
 ) -> None:
     other = ModelVersion.objects.exclude(model_id=alert.deployment.model_id).first()
@@ -155,9 +157,7 @@ def test_budgets_are_not_set_beside_a_version_of_another_model(
     assert signed_in.post(budgets, {"cold_start": "60"}).status_code == 404
 
 
-def test_what_a_database_cannot_store_is_refused_at_the_door(
-    signed_in: Client, alert: Alert
-) -> None:
+def test_values_that_the_database_cannot_store_are_refused(signed_in: Client, alert: Alert) -> None:
     page = f"/p/ranking/alerts/{alert.number}/"
     assert signed_in.post(f"{page}acknowledge/", {"note": "a\0b"}).status_code == 400
     assert (

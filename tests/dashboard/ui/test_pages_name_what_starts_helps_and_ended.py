@@ -1,5 +1,5 @@
-"""Pages name processes that only start, that help others, and that ended; figures of instances
-count none of the first two."""
+"""Process states: pages name starting, helper and ended processes; metrics of instances exclude
+starting and helper processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ended(**data: object) -> Callable[[Report], None]:
 
 
 def text(answer: object) -> str:
-    """What a page says, without its marks."""
+    """The text of a page without tags."""
     said = unescape(answer.content.decode())  # type: ignore[attr-defined]
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", said))
 
@@ -54,7 +54,7 @@ def model(store_reports: Callable[..., object]) -> WatchedModel:
     return WatchedModel.objects.get()
 
 
-def test_the_list_of_instances_names_them_and_counts_who_called(
+def test_the_list_of_instances_names_these_processes_and_counts_only_instances(
     signed_in: Client, project: Project, model: WatchedModel
 ) -> None:
     said = text(signed_in.get(f"/p/{project.slug}/models/{model.pk}/instances/"))
@@ -65,11 +65,11 @@ def test_the_list_of_instances_names_them_and_counts_who_called(
     rows = signed_in.get(f"/p/{project.slug}/models/{model.pk}/instances.json").json()
     assert rows["states"].get("starting") == 1 and rows["states"].get("ended") == 2
     assert not any(number.rjust(26, "0") in str(rows["instances"]) for number in "34"), (
-        "what helps is no instance"
+        "a helper process is not an instance"
     )
 
 
-def test_health_and_setup_show_processes_that_only_start(
+def test_health_and_setup_show_starting_processes(
     signed_in: Client, project: Project, model: WatchedModel
 ) -> None:
     health = text(signed_in.get(f"/p/{project.slug}/health/"))
@@ -78,7 +78,7 @@ def test_health_and_setup_show_processes_that_only_start(
     assert "Reports arrive" in text(signed_in.get(f"/p/{project.slug}/setup/"))
 
 
-def test_the_page_of_an_instance_says_how_it_ended(
+def test_the_page_of_an_instance_shows_how_it_ended(
     signed_in: Client, project: Project, model: WatchedModel
 ) -> None:
     page = f"/p/{project.slug}/models/{model.pk}/instances/{'5'.rjust(26, '0')}/"

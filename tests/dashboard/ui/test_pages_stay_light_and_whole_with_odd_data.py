@@ -1,4 +1,4 @@
-"""Page weight, and pages with too much, too little or strange data."""
+"""Page weight, and pages with too much, too little or malformed data."""
 
 import gzip
 import re
@@ -19,12 +19,12 @@ from tests.dashboard.ui.test_pages_ask_a_fixed_number_of_questions import FRAME,
 LIMIT = 150_000
 
 
-def squeezed(content: bytes) -> int:
+def compressed_size(content: bytes) -> int:
     return len(gzip.compress(content, 6))
 
 
 def files_of(html: str) -> set[str]:
-    """Every file that the page takes, with what its modules import."""
+    """All files that the page loads, including the imports of its modules."""
     wanted = set(re.findall(r'(?:src|href)="/static/([^"]+\.(?:js|css|svg))"', html))
     found: set[str] = set()
     while wanted - found:
@@ -40,9 +40,7 @@ def files_of(html: str) -> set[str]:
     return found
 
 
-def test_a_trend_page_weighs_less_than_150_kb_as_it_is_sent(
-    signed_in: Client, project: Project
-) -> None:
+def test_a_trend_page_transfers_less_than_150_kb(signed_in: Client, project: Project) -> None:
     made = charted(project, HEALTHY, WORSE, OLDER)
     html = signed_in.get(made.url("?range=24h")).sent  # type: ignore[attr-defined]
     files = files_of(html.decode())
@@ -51,13 +49,13 @@ def test_a_trend_page_weighs_less_than_150_kb_as_it_is_sent(
         and "ui/charts/theme.js" in files
         and not any("plotly" in name for name in files)
     )
-    weight = squeezed(html) + sum(
-        squeezed(Path(str(finders.find(name))).read_bytes()) for name in files
+    weight = compressed_size(html) + sum(
+        compressed_size(Path(str(finders.find(name))).read_bytes()) for name in files
     )
     assert weight < LIMIT, weight
 
 
-def test_pages_and_their_files_are_sent_compressed_and_tags_still_fit(
+def test_pages_and_files_are_sent_compressed_and_their_etags_match(
     signed_in: Client, project: Project
 ) -> None:
     ask = {"Accept-Encoding": "gzip"}
@@ -76,7 +74,7 @@ def test_pages_and_their_files_are_sent_compressed_and_tags_still_fit(
 
 @pytest.fixture
 def many_versions(project: Project) -> WatchedModel:
-    """A model with two versions that report and five hundred that did once."""
+    """A model with two reporting versions and five hundred old versions."""
     made, now, minute = charted(project, HEALTHY, WORSE), clock.now(), now_minute()
     names = [f"{'v' * 190}{number:04d}" for number in range(500)]
     ModelVersion.objects.bulk_create(
@@ -114,10 +112,10 @@ def test_five_hundred_versions_do_not_make_a_page_slow_or_heavy(
     assert len(asked) <= FRAME + 26, len(asked)
     html = signed_in.get(address).content
     assert WORSE.name in html.decode()
-    assert squeezed(html) < 60_000
+    assert compressed_size(html) < 60_000
 
 
-def test_a_model_with_one_point_and_one_with_none_have_pages(
+def test_models_with_one_point_and_without_points_have_pages(
     signed_in: Client, project: Project
 ) -> None:
     one = charted(project, Plan("1.0", start=1), name="m" * 200)
@@ -130,7 +128,7 @@ def test_a_model_with_one_point_and_one_with_none_have_pages(
     assert "has reported yet" in signed_in.get(f"/p/ranking/models/{none.pk}/").content.decode()
 
 
-def test_data_of_the_future_breaks_no_page(signed_in: Client, project: Project) -> None:
+def test_data_with_future_times_breaks_no_page(signed_in: Client, project: Project) -> None:
     made = charted(project, HEALTHY, WORSE)
     Deployment.objects.update(started_minute=now_minute() + 500, last_minute=now_minute() + 900)
     WatchedModel.objects.update(last_seen_at=clock.now() + timedelta(days=400))
@@ -143,7 +141,7 @@ def test_data_of_the_future_breaks_no_page(signed_in: Client, project: Project) 
         assert signed_in.get(address).status_code == 200, address
 
 
-def test_ten_thousand_findings_are_searched_in_one_query_each(
+def test_the_search_of_ten_thousand_findings_needs_one_query_for_each_kind(
     signed_in: Client, project: Project
 ) -> None:
     made, now = charted(project, Plan("1.0", start=2)), clock.now()

@@ -1,4 +1,5 @@
-"""Operators pin or accept a version on the Model page; everybody reads who did, when and why."""
+"""Operators pin or accept a version on the Model page; all members see the author, the time and the
+reason."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def choose(client: Client, alert: Alert, **given: str) -> str:
     return client.post(address(alert, "baseline/"), told, follow=True).content.decode()
 
 
-def test_a_pin_is_shown_with_who_and_why_and_can_be_ended(
+def test_a_pin_is_shown_with_its_author_and_reason_and_can_be_ended(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     client = as_role(Role.OPERATOR)
@@ -42,7 +43,7 @@ def test_a_pin_is_shown_with_who_and_why_and_can_be_ended(
     assert "<b>Baseline pinned</b>" not in page
 
 
-def test_an_accepted_version_says_so_beside_its_verdict(
+def test_an_accepted_version_is_marked_next_to_its_verdict(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     page = choose(as_role(Role.OPERATOR), alert, kind="accept", note="more work per call")
@@ -57,7 +58,7 @@ def test_an_accepted_version_says_so_beside_its_verdict(
     assert "Roll back guide" not in story
 
 
-def test_the_fleet_says_that_it_is_accepted_and_puts_it_after_what_asks_for_somebody(
+def test_the_fleet_marks_an_accepted_version_and_sorts_it_below_models_that_need_action(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     client = as_role(Role.OPERATOR)
@@ -73,13 +74,17 @@ def test_the_fleet_says_that_it_is_accepted_and_puts_it_after_what_asks_for_some
     assert '<span class="tag line">accepted</span>' in after
 
 
-def test_what_cannot_be_chosen_is_said(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_an_unknown_version_is_refused_with_a_reason(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
     page = choose(as_role(Role.OPERATOR), alert, version="nobody's")
     assert "There is no version" in page
     assert not BaselineChoice.objects.exists()
 
 
-def test_a_viewer_reads_and_finds_no_form(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_a_viewer_sees_the_choice_without_a_form(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
     choose(as_role(Role.OPERATOR), alert, kind="accept", note="more work per call")
     page = as_role(Role.VIEWER).get(address(alert)).content.decode()
     assert "more work per call" in page

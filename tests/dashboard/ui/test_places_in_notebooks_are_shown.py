@@ -1,5 +1,5 @@
-"""A place in a notebook, the number of its cell, is shown as it is: in findings, in compilations,
-and in the address of a finding."""
+"""The place of a notebook cell, with the number of the cell, is shown unchanged in findings, in
+compilations and in the address of a finding."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The rank board: what one rank compiled alone is said, a rank that is late is told apart, and
-declared stages may differ."""
+"""The rank board: a compilation of a single rank is reported, a late rank is distinguished from a
+diverged rank, and declared stages may differ."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def made(project: Project) -> Made:
     return charted(project, Plan("1", start=3, per_gpu=1))
 
 
-def test_a_recompilation_of_one_rank_alone_is_said(signed_in: Client, made: Made) -> None:
+def test_a_recompilation_of_a_single_rank_is_reported(signed_in: Client, made: Made) -> None:
     ranks = [rank(made, number) for number in range(4)]
     for one in ranks:
         compiled(one, 0)
@@ -81,7 +81,7 @@ def test_a_recompilation_of_one_rank_alone_is_said(signed_in: Client, made: Made
     assert len(signed_in.get(made.url("ranks.csv")).content.decode().splitlines()) == 5
 
 
-def test_a_rank_of_another_graph_is_named_with_its_key_and_marked(
+def test_a_rank_with_a_different_graph_is_named_with_its_key_and_marked(
     signed_in: Client, made: Made
 ) -> None:
     for number in range(4):
@@ -101,7 +101,7 @@ def test_a_rank_of_another_graph_is_named_with_its_key_and_marked(
     assert hashes[0] == hashes[1] == hashes[2] != hashes[3] and all(len(one) == 8 for one in hashes)
 
 
-def test_of_many_ranks_those_that_differ_come_first_and_the_others_by_page(
+def test_differing_ranks_come_first_and_the_other_ranks_are_paged(
     signed_in: Client, made: Made
 ) -> None:
     for number in range(70):
@@ -124,7 +124,7 @@ def test_of_many_ranks_those_that_differ_come_first_and_the_others_by_page(
     )
 
 
-def test_ranks_that_told_no_graph_have_none(signed_in: Client, made: Made) -> None:
+def test_ranks_that_reported_no_graph_show_none(signed_in: Client, made: Made) -> None:
     for number in range(2):
         compiled(rank(made, number, size=2), 0, key="", cache="")
     text = shown(signed_in, made.url(BOARD))
@@ -134,7 +134,7 @@ def test_ranks_that_told_no_graph_have_none(signed_in: Client, made: Made) -> No
     )
 
 
-def test_a_compilation_too_many_is_no_news_after_an_hour(signed_in: Client, made: Made) -> None:
+def test_an_extra_compilation_is_reported_for_one_hour(signed_in: Client, made: Made) -> None:
     ranks = [rank(made, number) for number in range(4)]
     for one in ranks:
         compiled(one, 0, ago=7200)
@@ -147,7 +147,7 @@ def test_a_compilation_too_many_is_no_news_after_an_hour(signed_in: Client, made
     )
 
 
-def test_a_rank_that_still_compiles_is_behind(signed_in: Client, made: Made) -> None:
+def test_a_rank_that_is_still_compiling_is_behind(signed_in: Client, made: Made) -> None:
     for number in range(3):
         compiled(rank(made, number), 0)
     rank(made, 3, compiling_for=70.0, compiling_frame="step")
@@ -159,7 +159,7 @@ def test_a_rank_that_still_compiles_is_behind(signed_in: Client, made: Made) -> 
     )
 
 
-def test_stages_that_are_declared_may_differ_and_absent_ranks_are_counted(
+def test_declared_stages_may_differ_and_missing_ranks_are_counted(
     signed_in: Client, made: Made
 ) -> None:
     for number in range(4):
@@ -174,7 +174,7 @@ def test_stages_that_are_declared_may_differ_and_absent_ranks_are_counted(
     )
 
 
-def test_a_rank_that_started_anew_counts_once(signed_in: Client, made: Made) -> None:
+def test_a_restarted_rank_counts_once(signed_in: Client, made: Made) -> None:
     for number in range(2):
         compiled(rank(made, number, size=2), 0)
     old = Instance.objects.get(rank=1)
@@ -186,12 +186,12 @@ def test_a_rank_that_started_anew_counts_once(signed_in: Client, made: Made) -> 
     assert [row["rank"] for row in told["rows"]] == [0, 1] and told["lines"] == []
 
 
-def test_a_model_without_jobs_says_how_one_appears(signed_in: Client, made: Made) -> None:
+def test_a_model_without_jobs_states_how_one_appears(signed_in: Client, made: Made) -> None:
     assert "No job of several ranks" in shown(signed_in, made.url(BOARD))
     assert "No rank of this job is known" in shown(signed_in, made.url("ranks/?job=<b>nobody</b>"))
 
 
-def test_a_job_of_two_hundred_ranks_costs_as_many_queries_as_one_of_two(
+def test_a_job_of_two_hundred_ranks_needs_as_many_queries_as_one_of_two(
     signed_in: Client, made: Made
 ) -> None:
     for number in range(2):

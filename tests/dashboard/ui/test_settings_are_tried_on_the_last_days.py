@@ -1,5 +1,5 @@
-"""A button of the Judging page shows what the values in its fields would have said in the last
-days, and saves nothing."""
+"""The backtest of the Detection page: shows the verdicts that the values in its fields would have
+given in the last days, and saves nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRY = "/p/ranking/settings/judging/try/"
 
 @pytest.fixture
 def judged(time_is: Clock, project: Project, store_reports: Callable[..., Any]) -> None:
-    """Two versions of `ranker` side by side, of which the newer one was told to roll back."""
+    """Two concurrent versions of `ranker`; the newer one has a ROLL BACK verdict."""
     from compilewatch.wire.messages import VERSION, Request
 
     clear_comparisons()
@@ -44,7 +44,9 @@ def judged(time_is: Clock, project: Project, store_reports: Callable[..., Any]) 
     deployments_judge()
 
 
-def test_the_values_in_the_fields_are_tried_and_not_saved(judged: None, signed_in: Client) -> None:
+def test_the_backtest_uses_the_values_in_the_fields_and_does_not_save_them(
+    judged: None, signed_in: Client
+) -> None:
     before = list(Verdict.objects.order_by("pk").values())
     page = signed_in.post(
         TRY, {"p50.muted": "yes", "eager.muted": "yes", "watch_alpha": "10"}
@@ -58,21 +60,19 @@ def test_the_values_in_the_fields_are_tried_and_not_saved(judged: None, signed_i
     assert list(Verdict.objects.order_by("pk").values()) == before
 
 
-def test_what_was_said_then_stands_beside_what_would_be_said(
-    judged: None, signed_in: Client
-) -> None:
+def test_the_backtest_shows_the_actual_and_the_new_verdict(judged: None, signed_in: Client) -> None:
     page = signed_in.post(TRY, {}).content.decode()
     assert page.count("ROLL BACK</span>") == 2
     assert "0 would have been told something else" in page
 
 
-def test_values_that_cannot_be_are_not_tried(judged: None, signed_in: Client) -> None:
+def test_invalid_values_are_not_backtested(judged: None, signed_in: Client) -> None:
     answer = signed_in.post(TRY, {"p50.tolerated": "much"})
     assert answer.status_code == 400
     assert "What these settings would have said" not in answer.content.decode()
 
 
-def test_a_trial_ends_in_time_and_says_what_it_left_out(
+def test_a_backtest_ends_in_time_and_lists_skipped_versions(
     judged: None, signed_in: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings_backtest, "TIME_BUDGET_S", 0.0)
@@ -81,7 +81,7 @@ def test_a_trial_ends_in_time_and_says_what_it_left_out(
     assert "2 left out: they would have taken too long here." in page
 
 
-def test_one_trial_at_a_time(judged: None, signed_in: Client) -> None:
+def test_only_one_backtest_runs_at_a_time(judged: None, signed_in: Client) -> None:
     with settings_backtest._lock:
         assert "Another trial is running" in signed_in.post(TRY, {}).content.decode()
     assert "Another trial is running" not in signed_in.post(TRY, {}).content.decode()

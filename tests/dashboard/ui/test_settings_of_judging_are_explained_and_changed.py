@@ -1,5 +1,5 @@
-"""The Judging page shows every setting with its default and effect, takes all fields or none, and
-says who changed what."""
+"""The Detection page shows every setting with its default and effect, saves all fields or none, and
+shows the change history."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def html(client: Client, address: str = PAGE) -> str:
     return client.get(address).content.decode()
 
 
-def test_every_setting_is_there_with_its_effect_and_default(
+def test_every_setting_is_shown_with_its_effect_and_default(
     signed_in: Client, project: Project
 ) -> None:
     page = html(signed_in)
@@ -35,7 +35,7 @@ def test_every_setting_is_there_with_its_effect_and_default(
     assert "Nothing is learned yet" in page
 
 
-def test_what_is_saved_is_in_the_fields_and_in_the_record(
+def test_saved_values_are_in_the_fields_and_in_the_audit_log(
     signed_in: Client, project: Project
 ) -> None:
     answer = signed_in.post(
@@ -56,7 +56,7 @@ def test_what_is_saved_is_in_the_fields_and_in_the_record(
     )
 
 
-def test_what_cannot_be_is_said_beside_its_field_and_nothing_is_saved(
+def test_an_invalid_value_is_reported_at_its_field_and_nothing_is_saved(
     signed_in: Client, project: Project
 ) -> None:
     answer = signed_in.post(
@@ -73,7 +73,7 @@ def test_what_cannot_be_is_said_beside_its_field_and_nothing_is_saved(
     assert not JudgingChoice.objects.exists()
 
 
-def test_a_models_page_shows_what_its_project_has(
+def test_the_page_of_a_model_shows_the_values_of_its_project(
     signed_in: Client, project: Project, alert: Alert
 ) -> None:
     detection_settings_set(project=project, values={"p50.tolerated": 0.15}, actor_name="tests")
@@ -88,7 +88,7 @@ def test_a_models_page_shows_what_its_project_has(
     }
 
 
-def test_what_was_learned_is_shown_with_its_pairs_and_whether_it_counts(
+def test_learned_variance_is_shown_with_its_pairs_and_whether_it_is_in_effect(
     signed_in: Client, project: Project
 ) -> None:
     for minutes, variance in ((10, 0.0025), (60, 0.0016)):
@@ -101,7 +101,7 @@ def test_what_was_learned_is_shown_with_its_pairs_and_whether_it_counts(
     assert "31 pairs, in force<" in html(signed_in)
 
 
-def test_whoever_may_not_change_them_reads_them(
+def test_other_roles_have_read_only_access(
     as_role: Callable[[Role], Client], project: Project
 ) -> None:
     for role in (Role.VIEWER, Role.OPERATOR):
@@ -113,6 +113,6 @@ def test_whoever_may_not_change_them_reads_them(
     assert not JudgingChoice.objects.exists()
 
 
-def test_what_people_write_stays_text(signed_in: Client, project: Project) -> None:
+def test_input_stays_text(signed_in: Client, project: Project) -> None:
     page = signed_in.post(SAVE, {"p50.tolerated": '"><script>alert(1)</script>'}).content.decode()
     assert "<script>alert" not in page

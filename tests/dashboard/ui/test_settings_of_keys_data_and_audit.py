@@ -1,5 +1,5 @@
-"""Settings > Keys, Data and Audit: keys are shown once, numbers of days have bounds, and every
-change is in the record."""
+"""Settings > Keys, Data and Audit: keys are shown once, retention has bounds, and every change is
+in the audit log."""
 
 import csv
 import re
@@ -17,7 +17,7 @@ from dashboard.ui.selectors.audit import format_audit_value
 SETTINGS = "/p/ranking/settings/"
 
 
-def made(client: Client, kind: str, **given: str) -> str:
+def create_key(client: Client, kind: str, **given: str) -> str:
     answer = client.post(SETTINGS + "keys/add/", {"kind": kind, "expires": "", **given})
     assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
     found = re.search(r'<code id="key">(cw_\w+)</code>', answer.content.decode())
@@ -25,11 +25,11 @@ def made(client: Client, kind: str, **given: str) -> str:
     return found[1]
 
 
-def test_a_key_of_each_kind_is_shown_once_and_revoked_at_once(
+def test_a_key_of_each_kind_is_shown_once_and_revoked_immediately(
     signed_in: Client, project: Project
 ) -> None:
     texts = {
-        kind: made(signed_in, kind, name=f"for {kind}", expires="90")
+        kind: create_key(signed_in, kind, name=f"for {kind}", expires="90")
         for kind in ("ing", "api", "dep")
     }
     listed = signed_in.get(SETTINGS + "keys/").content.decode()
@@ -49,13 +49,13 @@ def test_a_key_of_each_kind_is_shown_once_and_revoked_at_once(
     assert signed_in.post(f"{SETTINGS}keys/{key.pk}/revoke/").status_code == 404
 
 
-def test_a_key_of_no_kind_is_not_made(signed_in: Client, project: Project) -> None:
+def test_a_key_without_a_valid_kind_is_not_created(signed_in: Client, project: Project) -> None:
     for given in ({"kind": "root"}, {"kind": "ing", "expires": "1"}, {}):
         assert signed_in.post(SETTINGS + "keys/add/", given).status_code == 400
     assert not Key.objects.exists()
 
 
-def test_days_are_kept_within_their_bounds(signed_in: Client, project: Project) -> None:
+def test_retention_days_are_limited_to_their_bounds(signed_in: Client, project: Project) -> None:
     fields = {
         "instance_minutes": "8",
         "version_minutes": "35",
@@ -98,17 +98,17 @@ def test_days_are_kept_within_their_bounds(signed_in: Client, project: Project) 
 @pytest.mark.parametrize(
     ("given", "said"), [("abc", "not “abc”."), ("7", "not 7."), ("91", "not 91.")]
 )
-def test_a_wrong_number_of_days_is_told_in_the_pages_own_words(
+def test_an_invalid_number_of_days_is_reported_with_the_label_of_the_page(
     signed_in: Client, project: Project, given: str, said: str
 ) -> None:
     page = signed_in.post(SETTINGS + "data/save/", {"instance_minutes": given}).content.decode()
     assert page.count(f"Minutes of instances: expected 8 to 90 days, {said}") == 2, (
-        "above the form, and beside its field"
+        "above the form and at the field"
     )
     assert "instance_minutes is" not in page
 
 
-def test_the_record_is_paged_filtered_and_exported(
+def test_the_audit_log_is_paged_filtered_and_exported(
     signed_in: Client, project: Project, other_project: Project, user: User
 ) -> None:
     for number in range(60):
@@ -142,7 +142,7 @@ def test_the_record_is_paged_filtered_and_exported(
     assert signed_in.get(SETTINGS + "audit/?page=99999999999999999999").status_code == 200
 
 
-def test_every_settings_page_leads_to_the_others(signed_in: Client, project: Project) -> None:
+def test_every_settings_page_links_to_the_others(signed_in: Client, project: Project) -> None:
     parts = ("judging", "messages", "members", "keys", "data", "audit")
     for part in parts:
         html = signed_in.get(f"{SETTINGS}{part}/").content.decode()
@@ -150,17 +150,17 @@ def test_every_settings_page_leads_to_the_others(signed_in: Client, project: Pro
         assert all(f'href="{SETTINGS}{other}/"' in html for other in parts)
 
 
-def test_the_record_is_said_in_words_and_without_what_is_empty() -> None:
+def test_audit_values_are_written_in_words_without_empty_values() -> None:
     said = format_audit_value(
         {
             "name": "rocket",
             "kind": "ing",
             "revoked_at": None,
             "rank": 0,
-            "told": False,
+            "notified": False,
             "models": ["a", "b"],
             "note": "",
         }
     )
-    assert said == "name: rocket, kind: sends reports, rank: 0, told: no, models: a b"
+    assert said == "name: rocket, kind: sends reports, rank: 0, notified: no, models: a b"
     assert format_audit_value(None) == format_audit_value({"until": None}) == ""

@@ -1,5 +1,5 @@
-"""The Messages page: rules in words, maintenance on the project's clock, what was given up with a
-button to send it again."""
+"""The page of notification settings: rules in words, maintenance in the project's time zone, and
+failed notifications with a button to resend them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def rule(channels: list[Channel], **other: object) -> dict[str, object]:
     return {**given, **other}
 
 
-def test_a_rule_is_said_in_words_and_recorded(signed_in: Client, channels: list[Channel]) -> None:
+def test_a_rule_is_described_in_words_and_recorded(
+    signed_in: Client, channels: list[Channel]
+) -> None:
     page = signed_in.post(f"{PAGE}rules/add/", rule(channels), follow=True).content.decode()
     made = Rule.objects.get()
     assert (made.environments, made.models_named, made.severities) == (
@@ -79,7 +81,7 @@ def test_a_rule_is_said_in_words_and_recorded(signed_in: Client, channels: list[
         ({"escalate_minutes": ""}, "Give both the minutes and the channel, or neither."),
     ],
 )
-def test_what_cannot_be_is_said_and_nothing_is_saved(
+def test_an_invalid_rule_is_refused_with_a_reason_and_not_saved(
     wrong: dict[str, object], said: str, signed_in: Client, channels: list[Channel]
 ) -> None:
     answer = signed_in.post(f"{PAGE}rules/add/", rule(channels, **wrong))
@@ -96,7 +98,7 @@ def test_a_rule_cannot_escalate_to_its_own_channel(
     assert (answer.status_code, Rule.objects.exists()) == (400, False)
 
 
-def test_maintenance_is_announced_on_the_projects_clock_and_ended(
+def test_maintenance_is_scheduled_in_the_time_zone_of_the_project_and_ended(
     signed_in: Client, channels: list[Channel], project: Project
 ) -> None:
     signed_in.post(f"{PAGE}zone/", {"time_zone": "Asia/Tokyo"})
@@ -135,7 +137,7 @@ def test_maintenance_is_announced_on_the_projects_clock_and_ended(
         {"starts_at": "9999-12-30T00:00", "ends_at": "9999-12-31T23:59"},
     ],
 )
-def test_a_window_has_a_sensible_end(
+def test_a_window_without_a_valid_end_is_refused(
     given: dict[str, str], signed_in: Client, channels: list[Channel], project: Project
 ) -> None:
     Project.objects.filter(pk=project.pk).update(time_zone="America/Los_Angeles")
@@ -149,7 +151,7 @@ def test_an_unknown_time_zone_is_refused(signed_in: Client, project: Project) ->
     assert project.time_zone == "UTC"
 
 
-def test_what_was_given_up_is_there_and_can_be_sent_again(
+def test_a_failed_notification_is_listed_and_can_be_resent(
     signed_in: Client, channels: list[Channel], alert: Alert
 ) -> None:
     delivery = Delivery.objects.filter(channel=channels[0]).order_by("pk").first()
@@ -175,7 +177,7 @@ def test_what_was_given_up_is_there_and_can_be_sent_again(
     assert (delivery.state, delivery.attempts) == ("waiting", 0)
 
 
-def test_all_of_a_channel_is_sent_again_at_once_but_for_what_is_over(
+def test_all_failed_notifications_of_a_channel_are_resent_except_those_of_resolved_alerts(
     signed_in: Client, as_role: Callable[[Role], Client], channels: list[Channel], alert: Alert
 ) -> None:
     Delivery.objects.all().delete()
@@ -214,7 +216,7 @@ def test_all_of_a_channel_is_sent_again_at_once_but_for_what_is_over(
     assert AuditEntry.objects.get(action="delivery.replay").subject == "28 messages"
 
 
-def test_a_viewer_sees_rules_and_no_buttons(
+def test_a_viewer_sees_rules_without_buttons(
     as_role: Callable[[Role], Client], channels: list[Channel]
 ) -> None:
     page = html(as_role(Role.VIEWER))

@@ -22,7 +22,7 @@ from tests.dashboard.ui.factory import Shape, model
 SETUP = "/p/ranking/setup/"
 
 
-def test_a_new_key_is_shown_once_and_stored_nowhere(signed_in: Client, project: Project) -> None:
+def test_a_new_key_is_shown_once_and_not_stored(signed_in: Client, project: Project) -> None:
     made = signed_in.post(SETUP + "keys/add/", {"name": "ranker in production"})
     found = re.search(r'<code id="key">(cw_ing_\w+)</code>', made.content.decode())
     assert found
@@ -37,7 +37,7 @@ def test_a_new_key_is_shown_once_and_stored_nowhere(signed_in: Client, project: 
     assert "ranker in production" in again
 
 
-def test_where_reports_come_over_plain_http_every_page_says_so_and_jobs_are_told(
+def test_plain_http_is_stated_on_every_page_and_in_the_settings_of_jobs(
     signed_in: Client, project: Project, settings: LazySettings
 ) -> None:
     said, told = "Reports are taken over plain http", "COMPILEWATCH_ALLOW_HTTP=1"
@@ -62,7 +62,7 @@ def test_where_reports_come_over_plain_http_every_page_says_so_and_jobs_are_told
     assert told not in signed_in.get(SETUP).content.decode()
 
 
-def test_the_last_use_of_a_key_shows_without_loading_the_page_again(
+def test_the_last_use_of_a_key_appears_without_a_reload(
     signed_in: Client, project: Project
 ) -> None:
     key, _ = key_create(project=project, name="ranker")
@@ -81,9 +81,7 @@ def test_the_last_use_of_a_key_shows_without_loading_the_page_again(
     )
 
 
-def test_reports_that_came_long_ago_are_not_said_to_arrive(
-    signed_in: Client, project: Project
-) -> None:
+def test_old_reports_do_not_count_as_arriving(signed_in: Client, project: Project) -> None:
     model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
     assert "Reports arrive." in signed_in.get(SETUP + "arrival/").content.decode()
     Instance.objects.update(last_seen_at=clock.now() - timedelta(hours=7))
@@ -95,7 +93,9 @@ def test_reports_that_came_long_ago_are_not_said_to_arrive(
     )
 
 
-def test_the_snippets_hold_the_address_of_this_server(signed_in: Client, project: Project) -> None:
+def test_the_snippets_contain_the_address_of_this_server(
+    signed_in: Client, project: Project
+) -> None:
     html = signed_in.get(SETUP).content.decode()
     assert f"export COMPILEWATCH_ENDPOINT={settings.BASE_URL}" in html
     for words in (
@@ -107,7 +107,7 @@ def test_the_snippets_hold_the_address_of_this_server(signed_in: Client, project
         assert words in html
 
 
-def test_it_waits_then_says_received_then_says_from_whom(
+def test_the_page_waits_then_confirms_the_first_report_then_names_the_sender(
     signed_in: Client,
     project: Project,
     make_request: Callable[..., Request],
@@ -124,7 +124,7 @@ def test_it_waits_then_says_received_then_says_from_whom(
     assert "ranker 7" in part()
 
 
-def test_a_channel_with_a_wrong_address_says_which_field(
+def test_an_invalid_channel_address_is_reported_at_its_field(
     signed_in: Client, project: Project
 ) -> None:
     answer = signed_in.post(
@@ -137,7 +137,7 @@ def test_a_channel_with_a_wrong_address_says_which_field(
     assert not Channel.objects.exists()
 
 
-def test_a_channel_is_added_tested_and_switched_off(signed_in: Client, project: Project) -> None:
+def test_a_channel_is_added_tested_and_disabled(signed_in: Client, project: Project) -> None:
     address = "https://hooks.slack.com/services/T000/B000/verysecret"
     html = signed_in.post(
         SETUP + "channels/add/",
@@ -163,13 +163,13 @@ def test_a_channel_is_added_tested_and_switched_off(signed_in: Client, project: 
     assert list(done) == ["channel.create", "channel.test", "channel.disable", "channel.enable"]
 
 
-def test_a_project_without_channels_says_that_nobody_is_told(
+def test_a_project_without_channels_states_that_there_is_none(
     signed_in: Client, project: Project
 ) -> None:
     assert "No channel yet" in signed_in.get(SETUP).content.decode()
 
 
-def test_what_signs_a_webhook_is_shown_once(signed_in: Client, project: Project) -> None:
+def test_the_signing_secret_of_a_webhook_is_shown_once(signed_in: Client, project: Project) -> None:
     given = {"kind": "webhook", "name": "ci", "address": "https://ci.example.com/hook"}
     made = signed_in.post(SETUP + "channels/add/", given)
     assert (made.status_code, made["Cache-Control"]) == (200, "no-store")
@@ -186,7 +186,7 @@ def test_what_signs_a_webhook_is_shown_once(signed_in: Client, project: Project)
     )
 
 
-def test_another_signing_secret_is_shown_once_and_the_one_before_still_signs(
+def test_a_rotated_signing_secret_is_shown_once_and_the_previous_one_remains_valid(
     signed_in: Client, project: Project
 ) -> None:
     signed_in.post(
@@ -207,21 +207,21 @@ def test_another_signing_secret_is_shown_once_and_the_one_before_still_signs(
     )
 
 
-def test_keys_of_other_kinds_are_left_to_the_settings(signed_in: Client, project: Project) -> None:
+def test_setup_creates_and_shows_only_ingest_keys(signed_in: Client, project: Project) -> None:
     signed_in.post(SETUP + "keys/add/", {"name": "ci", "kind": "api"})
     assert Key.objects.get(project=project).kind == "ing", (
-        "Setup makes what a job needs, whatever else is asked for"
+        "Setup creates an ingest key, regardless of the requested kind"
     )
-    key_create(project=project, kind="dep", name="told by CI", actor_name="tests")
+    key_create(project=project, kind="dep", name="deployments from CI", actor_name="tests")
     html = signed_in.get(SETUP).content.decode()
     assert (
-        "told by CI" not in html
+        "deployments from CI" not in html
         and "/revoke/" not in html
         and 'href="/p/ranking/settings/keys/"' in html.split("<main", 1)[1]
     )
 
 
-def test_the_public_key_is_shown_to_every_member_with_the_lines_to_set(
+def test_the_public_key_is_shown_to_every_member_with_its_settings(
     as_role: Callable[[Role], Client], project: Project
 ) -> None:
     viewer = as_role(Role.VIEWER)
@@ -237,7 +237,7 @@ def test_the_public_key_is_shown_to_every_member_with_the_lines_to_set(
     assert before not in page and text not in page and "Replace the command key" not in page
 
 
-def test_the_symmetric_command_key_is_shown_once_and_replaced_at_once(
+def test_the_symmetric_command_key_is_shown_once_and_replaced_immediately(
     signed_in: Client, project: Project
 ) -> None:
     texts = []

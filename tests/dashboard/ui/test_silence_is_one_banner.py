@@ -1,5 +1,5 @@
-"""A silent fleet is one banner and one line, and every verdict that rests on old data says how
-old."""
+"""A silent fleet is one banner and one line, and every verdict on old data states the age of the
+data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def silent_fleet(project: Project, count: int, minutes: int = 16) -> None:
     Deployment.objects.update(last_minute=clock.minute_of(at.timestamp()))
 
 
-def said(deployment: Deployment, kind: str) -> None:
+def store_verdict(deployment: Deployment, kind: str) -> None:
     Verdict.objects.create(
         project_id=deployment.project_id, deployment=deployment, kind=kind, previous_kind=kind, sentence=f"It is {kind}.", evidence={},
         minute=deployment.last_minute, created_at=clock.now(),
@@ -61,7 +61,7 @@ def test_forty_silent_models_are_one_banner_and_one_line(
         and "network, dashboard or a deployment?" in text
     )
     lines = text.split('id="bl"')[1].split("</section>")[0]
-    assert lines.count("<li>") == 1, "41 lines of one network would hide what else cannot be seen"
+    assert lines.count("<li>") == 1, "41 lines about one network would hide other blind spots"
     assert (
         "160 silent instances" in lines
         and "40 models: model-00 (4), model-01 (4), model-02 (4) and 37 more" in lines
@@ -79,10 +79,10 @@ def test_the_banner_stays_after_half_an_hour_with_its_alert(
     )  # type: ignore[arg-type]
     text = shown(signed_in, "/p/ranking/")
     assert text.count('<section class="banner') == 1 and '/alerts/7/">Alert A-7</a>' in text
-    assert text.count("1 open</a>") == 0, "the alert of a fleet is no model's"
+    assert text.count("1 open</a>") == 0, "the alert of a fleet belongs to no model"
 
 
-def test_one_silent_model_is_a_banner_on_its_page_alone(
+def test_one_silent_model_is_a_banner_on_its_own_page_only(
     signed_in: Client, project: Project
 ) -> None:
     quiet = factory.model(project, "quiet", [QUIET], every=60)
@@ -95,12 +95,12 @@ def test_one_silent_model_is_a_banner_on_its_page_alone(
 
 
 @pytest.mark.parametrize("kind", ["healthy", "roll_back"])
-def test_a_verdict_on_old_data_says_how_old_on_every_page(
+def test_a_verdict_on_old_data_states_the_age_on_every_page(
     signed_in: Client, project: Project, kind: str
 ) -> None:
     silent_fleet(project, 1)
     deployment = Deployment.objects.get()
-    said(deployment, kind)
+    store_verdict(deployment, kind)
     model = f"/p/ranking/models/{deployment.model_id}"
     for address in ("/p/ranking/", f"{model}/", f"{model}/versions/{deployment.version_id}/"):
         assert "stale: last data <time" in shown(signed_in, address), address
@@ -108,11 +108,11 @@ def test_a_verdict_on_old_data_says_how_old_on_every_page(
     assert "stale: last data" not in shown(signed_in, f"{model}/")
 
 
-def test_metrics_and_tables_give_the_age(
+def test_metrics_and_tables_contain_the_age(
     client: Client, signed_in: Client, project: Project, api_key: str
 ) -> None:
     silent_fleet(project, 1)
-    said(Deployment.objects.get(), "healthy")
+    store_verdict(Deployment.objects.get(), "healthy")
     answer = client.get("/metrics", headers={"authorization": f"Bearer {api_key}"}).content.decode()
     line = next(
         line
@@ -127,7 +127,7 @@ def test_metrics_and_tables_give_the_age(
 def test_an_alert_of_a_silent_model_keeps_it_at_watch(signed_in: Client, project: Project) -> None:
     silent_fleet(project, 1)
     deployment = Deployment.objects.get()
-    said(deployment, "healthy")
+    store_verdict(deployment, "healthy")
     alert_of(deployment, "silence", "model-00: 4 of 4 instances stopped reporting")
     text = shown(signed_in, "/p/ranking/")
     assert (
@@ -140,7 +140,7 @@ def test_an_alert_of_a_silent_model_keeps_it_at_watch(signed_in: Client, project
 @pytest.mark.parametrize(
     ("cause", "words"), [("silence", "model-00"), ("fleet_silence", "All models of")]
 )
-def test_the_alert_page_has_a_runbook_of_its_own(
+def test_the_alert_page_has_a_runbook_for_silence(
     signed_in: Client, project: Project, cause: str, words: str
 ) -> None:
     silent_fleet(project, 1)

@@ -1,4 +1,5 @@
-"""Scripts and styles are compressed once in a process, and who has them is sent nothing again."""
+"""Scripts and styles are compressed once per process, and a client with a current copy is sent
+nothing."""
 
 import gzip
 from pathlib import Path
@@ -12,7 +13,7 @@ ASK = {"Accept-Encoding": "gzip, br"}
 PLOTLY = "/static/vendor/plotly.min.js"
 
 
-def test_the_heaviest_file_is_compressed_for_the_first_who_asks_and_no_other(
+def test_the_largest_file_is_compressed_for_the_first_request_only(
     client: Client,
 ) -> None:
     static_files._load_compressed.cache_clear()
@@ -35,7 +36,7 @@ def test_the_heaviest_file_is_compressed_for_the_first_who_asks_and_no_other(
     )
 
 
-def test_who_has_a_file_is_sent_nothing_again_whatever_a_proxy_made_of_its_tag(
+def test_a_current_copy_is_not_sent_again_if_a_proxy_changed_the_etag(
     client: Client,
 ) -> None:
     tag = client.get("/static/ui/app.css", headers=ASK)["ETag"]
@@ -48,12 +49,12 @@ def test_who_has_a_file_is_sent_nothing_again_whatever_a_proxy_made_of_its_tag(
     )
 
 
-def test_who_takes_no_gzip_is_sent_the_file_as_it_is(client: Client) -> None:
+def test_a_client_without_gzip_gets_the_file_uncompressed(client: Client) -> None:
     plain = client.get("/static/ui/app.css", headers={"Accept-Encoding": "br"})
     assert "Content-Encoding" not in plain
     assert b"".join(plain) == Path(str(finders.find("ui/app.css"))).read_bytes()  # type: ignore[arg-type]
 
 
-def test_a_file_is_asked_for_and_not_posted_to(client: Client) -> None:
+def test_a_file_answers_get_only(client: Client) -> None:
     assert client.post("/static/ui/app.css", headers=ASK).status_code == 405
     assert client.get("/static/ui/none.css", headers=ASK).status_code == 404

@@ -1,5 +1,5 @@
-"""Tables: the address says order and page, a strange one is the default, and what has no value
-comes last."""
+"""Tables: the address defines order and page, an invalid one gives the default, and missing values
+come last."""
 
 import pytest
 from django.http import QueryDict
@@ -25,12 +25,12 @@ COLUMNS = (
         ("sort='; drop", "cost", True),
     ],
 )
-def test_the_address_says_the_order(query: str, key: str, descending: bool) -> None:
+def test_the_address_defines_the_order(query: str, key: str, descending: bool) -> None:
     order = Order.read(QueryDict(query), COLUMNS, "-cost")
     assert (order.key, order.descending) == (key, descending)
 
 
-def test_a_head_turns_its_order_round_and_leads_to_the_first_page() -> None:
+def test_a_column_head_reverses_its_order_and_links_to_the_first_page() -> None:
     query = QueryDict("sort=name&page=3&env=production")
     heads = Order.read(query, COLUMNS, "-cost").heads(query, COLUMNS)
     assert heads[0].direction == "ascending"
@@ -39,14 +39,14 @@ def test_a_head_turns_its_order_round_and_leads_to_the_first_page() -> None:
     assert heads[2].url == ""
 
 
-def test_what_has_no_value_comes_last_in_both_directions() -> None:
+def test_missing_values_come_last_in_both_directions() -> None:
     rows = [("a", None), ("b", 1.0), ("c", 3.0)]
     keys = {"cost": lambda row: row[1]}
     assert Order("cost", True).sort_rows(rows, keys) == [("c", 3.0), ("b", 1.0), ("a", None)]
     assert Order("cost", False).sort_rows(rows, keys) == [("b", 1.0), ("c", 3.0), ("a", None)]
 
 
-def test_fields_of_a_database_are_turned_round_together() -> None:
+def test_all_database_fields_of_a_column_are_reversed_together() -> None:
     assert Order("name", True).by({"name": ("model__name", "-pk")}) == ["-model__name", "pk"]
 
 
@@ -54,7 +54,7 @@ def test_fields_of_a_database_are_turned_round_together() -> None:
     ("asked", "number"),
     [("", 1), ("2", 2), ("99999", 3), ("0", 1), ("-1", 1), ("x", 1), ("²", 1), ("9" * 30, 1)],
 )
-def test_a_page_beyond_the_end_is_the_last(asked: str, number: int) -> None:
+def test_a_page_beyond_the_end_is_the_last_page(asked: str, number: int) -> None:
     page = paginate(QueryDict(f"page={asked}"), total=101, size=50)
     assert page.number == number
     assert page.shown == (50 * number - 49, min(50 * number, 101))
@@ -62,6 +62,6 @@ def test_a_page_beyond_the_end_is_the_last(asked: str, number: int) -> None:
     assert bool(page.after) == (number < 3)
 
 
-def test_no_rows_are_one_empty_page() -> None:
+def test_a_table_without_rows_is_one_empty_page() -> None:
     page = paginate(QueryDict(""), total=0, size=50)
     assert (page.shown, page.before, page.after) == ((0, 0), "", "")

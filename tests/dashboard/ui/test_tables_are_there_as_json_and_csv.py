@@ -1,5 +1,5 @@
-"""Fleet, alerts and grades as JSON and CSV: the rows of the page, for its members alone, and no
-formula for a spreadsheet."""
+"""Fleet, alerts and grades as JSON and CSV: the rows of the page, for members only, and without
+formulas for a spreadsheet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def table(client: Client, name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.content.decode())))
 
 
-def test_the_rows_of_each_page_are_there(signed_in: Client, alert: Alert) -> None:
+def test_the_files_have_the_rows_of_each_page(signed_in: Client, alert: Alert) -> None:
     models = signed_in.get("/p/ranking/fleet.json").json()["models"]
     assert [(one["model"], one["verdict"]) for one in models] == [
         ("ranker", "roll_back"),
@@ -50,7 +50,7 @@ def test_the_rows_of_each_page_are_there(signed_in: Client, alert: Alert) -> Non
     assert len(table(signed_in, "alerts/grades")) == len(grades["verdicts"])
 
 
-def test_they_belong_to_members_and_run_nothing(
+def test_the_files_are_for_members_only_and_contain_no_formula(
     signed_in: Client, alert: Alert, make_user: Callable[..., User], other_project: Project
 ) -> None:
     WatchedModel.objects.filter(name="vit-embed").update(name="=HYPERLINK(1)")
@@ -63,9 +63,7 @@ def test_they_belong_to_members_and_run_nothing(
             assert Client().get(f"/p/ranking/{name}.{ending}").status_code == 302
 
 
-def test_each_page_links_to_its_twins_with_what_it_is_filtered_by(
-    signed_in: Client, alert: Alert
-) -> None:
+def test_each_page_links_to_its_files_with_its_filters(signed_in: Client, alert: Alert) -> None:
     for page, query in (("", "?verdict=watch"), ("alerts/", "?state=open"), ("alerts/grades/", "")):
         html = signed_in.get(f"/p/ranking/{page}{query}").content.decode()
         name = page.rstrip("/") or "fleet"

@@ -1,5 +1,5 @@
 """Ten changes, planted one at a time against a warm start of a real process: the Version page names
-each, and who brought it."""
+each change and its origin."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ compilewatch.shutdown()
 ANOTHER_TORCH = (
     'torch.__version__ = "2.99.0"; torch._inductor.codecache.torch_key = lambda: b"other sources"'
 )
-"""Stands in for an upgrade: the only one of the ten that is not the real thing, a second torch
-being a gigabyte."""
+"""Simulates an upgrade. This is the only simulated change of the ten, because a second torch needs
+a gigabyte."""
 PASS = """
 from torch._inductor.custom_graph_pass import CustomGraphPass
 class Pass(CustomGraphPass):
@@ -61,8 +61,8 @@ torch._inductor.config.post_grad_custom_post_pass = Pass()
 
 
 class Planted(NamedTuple):
-    """A change, what must be said of it by the agent that kept its last run, and by the server for
-    an agent that has none."""
+    """A change, the cause expected from an agent that kept its last run, and the cause that the
+    server finds for an agent without an earlier run."""
 
     what: str
     job: dict[str, Any]
@@ -114,8 +114,8 @@ def ten(folder: Path) -> list[Planted]:
 
 
 class Machine:
-    """One process after another with one cache folder; each change begins with what the warm start
-    left in the agent's own folder."""
+    """Runs one process after another with one cache folder; each change starts from the agent
+    folder that the warm start left."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.caches, self.kept = folder, folder / "caches", folder / "spool"
@@ -123,7 +123,7 @@ class Machine:
     def start(
         self, version: str, host: str, job: dict[str, Any], variables: dict[str, str], spool: Path
     ) -> list[Request]:
-        """What the process sent."""
+        """Run a process; returns the requests it sent."""
         place = self.folder / version.replace(" ", "-")
         place.mkdir(exist_ok=True)
         (place / "job.py").write_text(
@@ -153,7 +153,7 @@ class Machine:
 
 
 def unknowing(request: Request) -> Request:
-    """The same from a new container, whose agent has no earlier run to compare with."""
+    """The same request from a new container, whose agent has no earlier run to compare with."""
     reports = [
         replace(
             report,
@@ -167,15 +167,15 @@ def unknowing(request: Request) -> Request:
     return replace(request, reports=reports)
 
 
-def told(client: Client, project: Project, version: str) -> tuple[dict[str, Any], str]:
-    """The only cause on the page of a version, and the page itself."""
+def read_cause(client: Client, project: Project, version: str) -> tuple[dict[str, Any], str]:
+    """The only cause on the page of a version, and the page."""
     row = ModelVersion.objects.get(project=project, name=version)
     address = f"/p/{project.slug}/models/{row.model_id}/versions/{row.pk}"
     (cause,) = client.get(f"{address}.json").json()["misses"]
     return cause, unescape(client.get(f"{address}/").content.decode())
 
 
-def test_ten_of_ten_are_named_with_who_brought_them(
+def test_ten_of_ten_changes_are_named_with_their_origin(
     tmp_path: Path,
     store_reports: Callable[..., object],
     signed_in: Client,
@@ -191,7 +191,7 @@ def test_ten_of_ten_are_named_with_who_brought_them(
         changes = list(both.map(machine.changed, planted[:-1]))
     changes.append(machine.changed(planted[-1]))
     for request in [*cold, *warm, *(one for change in changes for one in change)]:
-        # Sent when it is stored: what lay for seconds looks like a sender whose clock is behind.
+        # Sent at the time of storage: an older request looks like a sender whose clock is behind.
         store_reports(replace(request, sent=clock.unix()))
         store_reports(replace(unknowing(request), sent=clock.unix()), project=other_project)
     fold_all()
@@ -199,8 +199,8 @@ def test_ten_of_ten_are_named_with_who_brought_them(
     table, wrong = [], []
     for one in planted:
         (by_agent, page), (by_server, _) = (
-            told(signed_in, project, one.what),
-            told(signed_in, other_project, one.what),
+            read_cause(signed_in, project, one.what),
+            read_cause(signed_in, other_project, one.what),
         )
         table.append(
             f"| {one.what} | {by_agent['cause']} | {by_agent['brought_by']} | "
@@ -222,8 +222,8 @@ def test_ten_of_ten_are_named_with_who_brought_them(
         )
         wrong += [] if right else [one.what]
     print(
-        "\n| planted | named by the agent | brought by | named by the server alone | "
-        "brought by |\n|---|---|---|---|---|",
+        "\n| planted | named by the agent | origin | named by the server alone | "
+        "origin |\n|---|---|---|---|---|",
         *table,
         sep="\n",
     )

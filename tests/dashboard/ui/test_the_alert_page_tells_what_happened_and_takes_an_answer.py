@@ -1,5 +1,5 @@
-"""The Alert page: the story with its evidence, what to do, who was told, and what a person
-answers."""
+"""The Alert page: the timeline with its evidence, the next steps, the notifications, and the
+actions of a user."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ def act(client: Client, alert: Alert, action: str, **fields: str) -> str:
     return answer.content.decode()
 
 
-def test_the_time_line_is_newest_first_with_the_evidence_of_each_moment(
+def test_the_timeline_is_newest_first_with_the_evidence_of_each_time(
     signed_in: Client, alert: Alert
 ) -> None:
     html = page(signed_in, alert)
@@ -49,7 +49,7 @@ def test_the_time_line_is_newest_first_with_the_evidence_of_each_moment(
     assert 'class="label worse caution"' in html[places[2] :]
 
 
-def test_a_metric_of_which_less_is_worse_is_told_as_it_is() -> None:
+def test_a_metric_where_lower_is_worse_is_shown_as_a_decrease() -> None:
     entry = {
         "metric": "throughput",
         "label": "REGRESSED",
@@ -65,7 +65,7 @@ def test_a_metric_of_which_less_is_worse_is_told_as_it_is() -> None:
     )
 
 
-def test_it_says_what_to_do_with_the_owners_words_filled_in(
+def test_the_page_shows_the_next_steps_with_the_runbook_of_the_owners(
     signed_in: Client, alert: Alert
 ) -> None:
     html = page(signed_in, alert)
@@ -74,13 +74,13 @@ def test_it_says_what_to_do_with_the_owners_words_filled_in(
     assert "score_batch reached its recompile limit of 8" in html
 
 
-def test_deliveries_show_what_the_channels_answered(signed_in: Client, alert: Alert) -> None:
+def test_deliveries_show_the_answers_of_the_channels(signed_in: Client, alert: Alert) -> None:
     html = page(signed_in, alert)
     assert "200 ok" in html
     assert "503 Service Unavailable, again at" in html
 
 
-def test_the_machines_of_a_certain_fact_are_named_and_one_step_away(
+def test_the_instances_of_a_confirmed_fact_are_named_and_linked(
     signed_in: Client, alert: Alert
 ) -> None:
     version = alert.deployment.version
@@ -105,11 +105,13 @@ def test_the_machines_of_a_certain_fact_are_named_and_one_step_away(
         in told
     )
     assert "/ranks/?env=production" in told and "parity" not in told, (
-        "what the baseline shows as well is no news"
+        "a fact that the baseline shows too is not listed"
     )
 
 
-def test_a_name_that_turns_text_round_turns_itself_only(signed_in: Client, alert: Alert) -> None:
+def test_a_name_with_a_bidi_override_does_not_affect_other_text(
+    signed_in: Client, alert: Alert
+) -> None:
     ModelVersion.objects.filter(pk=alert.deployment.version_id).update(name="v\u202e1")
     assert "<bdi>v\u202e1 deployed</bdi>" in page(signed_in, alert)
     assert (
@@ -118,7 +120,7 @@ def test_a_name_that_turns_text_round_turns_itself_only(signed_in: Client, alert
     )
 
 
-def test_an_alert_whose_version_starts_only_tomorrow_has_a_page(
+def test_an_alert_whose_version_starts_in_the_future_has_a_page(
     signed_in: Client, alert: Alert
 ) -> None:
     Deployment.objects.filter(pk=alert.deployment_id).update(
@@ -128,14 +130,16 @@ def test_an_alert_whose_version_starts_only_tomorrow_has_a_page(
     assert "p50 of both versions" in html and "under 1\u00a0s" in html
 
 
-def test_what_ended_unanswered_waits_for_nobody(signed_in: Client, alert: Alert) -> None:
+def test_an_alert_that_ended_unacknowledged_does_not_wait_for_acknowledgement(
+    signed_in: Client, alert: Alert
+) -> None:
     assert "no acknowledgement" in page(signed_in, alert)
     Alert.objects.filter(pk=alert.pk).update(state="resolved", resolved_at=clock.now())
     html = page(signed_in, alert)
     assert "no acknowledgement" not in html and "it ended before" in html
 
 
-def test_a_first_version_is_not_put_beside_a_baseline_that_is_not_there(
+def test_a_first_version_is_not_compared_with_a_missing_baseline(
     signed_in: Client, alert: Alert
 ) -> None:
     Alert.objects.filter(pk=alert.pk).update(worst="watch")
@@ -143,13 +147,15 @@ def test_a_first_version_is_not_put_beside_a_baseline_that_is_not_there(
     assert "which has nothing to be compared with" in page(signed_in, alert)
 
 
-def test_without_a_channel_it_says_that_nobody_was_told(signed_in: Client, alert: Alert) -> None:
+def test_without_a_channel_the_page_states_that_no_notification_was_sent(
+    signed_in: Client, alert: Alert
+) -> None:
     Delivery.objects.all().delete()
     Channel.objects.all().delete()
     assert "This project has no channel, so no message was sent." in page(signed_in, alert)
 
 
-def test_acknowledging_makes_it_yours_with_one_line_and_one_audit_row(
+def test_acknowledging_assigns_the_alert_with_one_timeline_entry_and_one_audit_row(
     signed_in: Client, alert: Alert
 ) -> None:
     html = act(signed_in, alert, "acknowledge", note="rolling back <now>")
@@ -160,32 +166,32 @@ def test_acknowledging_makes_it_yours_with_one_line_and_one_audit_row(
     assert AuditEntry.objects.filter(action="alert.acknowledge", address="127.0.0.1").count() == 1
 
 
-def test_snoozing_takes_only_the_offered_times(signed_in: Client, alert: Alert) -> None:
+def test_snoozing_accepts_only_the_offered_durations(signed_in: Client, alert: Alert) -> None:
     assert "Choose one of the offered times." in act(signed_in, alert, "snooze", hours="9999999")
     assert alert.state == "open"
     act(signed_in, alert, "snooze", hours="4")
     assert alert.state == "snoozed"
 
 
-def test_a_false_alarm_needs_a_reason(signed_in: Client, alert: Alert) -> None:
+def test_a_false_positive_needs_a_reason(signed_in: Client, alert: Alert) -> None:
     assert "Say why this is a false alarm." in act(signed_in, alert, "dismiss", note="  ")
     assert alert.state == "open"
     assert "False alarm" in act(signed_in, alert, "dismiss", note="the load test did it")
     assert alert.outcome == "dismissed"
 
 
-def test_a_resolved_alert_takes_no_more_answers(signed_in: Client, alert: Alert) -> None:
+def test_a_resolved_alert_accepts_no_actions(signed_in: Client, alert: Alert) -> None:
     html = act(signed_in, alert, "resolve", note="went back by hand")
     assert alert.state == "resolved"
     assert "/acknowledge/" not in html
     assert "already resolved" in act(signed_in, alert, "acknowledge")
 
 
-def test_an_unknown_action_does_not_exist(signed_in: Client, alert: Alert) -> None:
+def test_an_unknown_action_is_not_found(signed_in: Client, alert: Alert) -> None:
     assert signed_in.post(f"/p/ranking/alerts/{alert.number}/explode/").status_code == 404
 
 
-def test_the_list_shows_open_alerts_and_says_when_there_are_none(
+def test_the_list_shows_open_alerts_and_states_if_there_are_none(
     signed_in: Client, alert: Alert
 ) -> None:
     assert "A-418" in signed_in.get("/p/ranking/alerts/?state=open").content.decode()
@@ -195,16 +201,14 @@ def test_the_list_shows_open_alerts_and_says_when_there_are_none(
     assert "A-418" in signed_in.get("/p/ranking/alerts/").content.decode()
 
 
-def test_a_project_without_alerts_says_how_one_comes(signed_in: Client, project: Project) -> None:
+def test_a_project_without_alerts_states_how_one_opens(signed_in: Client, project: Project) -> None:
     assert (
         "One opens by itself when a version is judged WATCH or ROLL BACK."
         in signed_in.get("/p/ranking/alerts/").content.decode()
     )
 
 
-def test_the_figures_and_the_time_line_tell_the_same_delays(
-    signed_in: Client, alert: Alert
-) -> None:
+def test_the_metrics_and_the_timeline_show_the_same_delays(signed_in: Client, alert: Alert) -> None:
     started = clock.at_minute(alert.deployment.started_minute)
     AlertEvent.objects.filter(alert=alert, kind="opened").update(
         at=started + timedelta(seconds=24 * 60 + 40)

@@ -1,5 +1,5 @@
-"""Precision and recall of the alerts: counted from answers and from what happened, with too little
-said as too little."""
+"""Precision and recall of the alerts: counted from user feedback and observed events, without a
+percentage if there is too little data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def fleet(project: Project) -> Fleet:
 def version(
     fleet: Fleet, name: str, *, hours: tuple[int, int | None], environment: str = "prod"
 ) -> Deployment:
-    """Ran from so many hours ago to so many hours ago, or still runs."""
+    """A deployment that ran from `hours[0]` to `hours[1]` hours ago, or still runs if `hours[1]` is
+    None."""
     now, minute = clock.now(), clock.minute_of(clock.unix())
     began, ended = hours
     last = minute - (ended or 0) * 60
@@ -58,7 +59,7 @@ def alert(
     return made
 
 
-def test_every_end_counts_as_one_thing(
+def test_every_outcome_has_exactly_one_grade(
     fleet: Fleet, project: Project, other_project: Project
 ) -> None:
     for number, outcome in enumerate(
@@ -79,17 +80,17 @@ def test_every_end_counts_as_one_thing(
     assert rolled.precision == Proportion(2, 4)
 
 
-def test_a_roll_back_without_an_alert_is_a_miss(fleet: Fleet, project: Project) -> None:
+def test_a_rollback_without_an_alert_is_a_false_negative(fleet: Fleet, project: Project) -> None:
     version(fleet, "1", hours=(200, None))
     version(fleet, "2 silently gone", hours=(100, 90))
-    alert(version(fleet, "3 told", hours=(80, 70)), "rolled_back")
+    alert(version(fleet, "3 alerted", hours=(80, 70)), "rolled_back")
     alert(version(fleet, "4 watched", hours=(60, 50)), "recovered", worst="watch")
     version(fleet, "5 elsewhere", hours=(40, 30), environment="staging")
     found = read_alert_quality(project=project).roll_backs
     assert (found.told, found.watched, found.missed, found.recall.whole) == (1, 1, 1, 3)
 
 
-def test_a_version_that_a_later_one_replaced_was_not_rolled_back(
+def test_a_version_replaced_by_a_later_one_was_not_rolled_back(
     fleet: Fleet, project: Project
 ) -> None:
     version(fleet, "1", hours=(200, 1))
@@ -98,14 +99,16 @@ def test_a_version_that_a_later_one_replaced_was_not_rolled_back(
     assert read_alert_quality(project=project).roll_backs.recall.whole == 0
 
 
-def test_an_interval_says_how_little_is_known() -> None:
+def test_a_proportion_has_the_wilson_interval() -> None:
     assert Proportion(0, 0).value is None and Proportion(0, 0).interval is None
     low, high = Proportion(9, 10).interval or (0, 0)
-    assert (round(low, 3), round(high, 3)) == (0.596, 0.982), "Wilson's, as in the tables"
+    assert (round(low, 3), round(high, 3)) == (0.596, 0.982), (
+        "the Wilson interval, as in published tables"
+    )
     assert not Proportion(9, 9).enough and Proportion(9, 10).enough
 
 
-def test_the_page_says_counts_and_no_percentage_of_a_few(
+def test_the_page_shows_counts_and_no_percentage_of_a_small_number(
     signed_in: Client, fleet: Fleet, project: Project
 ) -> None:
     page = signed_in.get("/p/ranking/alerts/grades/").content.decode()

@@ -1,5 +1,5 @@
-"""The manager's question for the whole fleet: which models are better than in the four weeks
-before, and which are worse."""
+"""The 28-day trend of the whole fleet: models that are better or worse than in the four weeks
+before."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fleet(project: Project) -> dict[str, WatchedModel]:
     }
 
 
-def test_models_are_counted_by_their_answer_and_what_is_worse_stands_first(
+def test_models_are_counted_by_result_and_worse_models_come_first(
     signed_in: Client, project: Project
 ) -> None:
     fleet(project)
@@ -62,7 +62,9 @@ def test_models_are_counted_by_their_answer_and_what_is_worse_stands_first(
     assert "2 models not compared, and why" in html
 
 
-def test_a_models_row_says_what_its_own_page_says(signed_in: Client, project: Project) -> None:
+def test_the_row_of_a_model_matches_the_page_of_the_model(
+    signed_in: Client, project: Project
+) -> None:
     models = fleet(project)
     rows = {row["model"]: row for row in signed_in.get(f"{ADDRESS}.json").json()["rows"]}
     for name, model in models.items():
@@ -83,7 +85,7 @@ def test_a_models_row_says_what_its_own_page_says(signed_in: Client, project: Pr
     )
 
 
-def test_roll_back_alerts_of_all_models_are_counted_without_false_alarms(
+def test_roll_back_alerts_of_all_models_are_counted_without_false_positives(
     signed_in: Client, project: Project
 ) -> None:
     models, today = fleet(project), int(clock.unix() // 86400)
@@ -105,7 +107,7 @@ def test_roll_back_alerts_of_all_models_are_counted_without_false_alarms(
     )
 
 
-def test_what_was_counted_is_not_set_beside_weeks_of_which_nothing_is_known(
+def test_alert_counts_are_not_compared_with_weeks_without_data(
     signed_in: Client, project: Project
 ) -> None:
     weeks(project, lambda ago: 0.0121, name="young", days=10)
@@ -122,7 +124,7 @@ def test_one_environment_shows_the_models_that_have_calls_there(
     assert "No model was called in these 56 days." in page(signed_in, "?env=canary")
 
 
-def test_the_fleet_page_asks_for_the_part_and_links_the_page(
+def test_the_fleet_page_loads_the_part_and_links_to_the_page(
     signed_in: Client, project: Project
 ) -> None:
     fleet(project)
@@ -133,20 +135,20 @@ def test_the_fleet_page_asks_for_the_part_and_links_the_page(
     assert "<html" not in part
 
 
-def test_an_empty_project_is_not_asked(signed_in: Client, project: Project) -> None:
+def test_an_empty_project_does_not_load_the_part(signed_in: Client, project: Project) -> None:
     assert ADDRESS not in signed_in.get("/p/ranking/").content.decode()
     assert "No model was called in these 56 days." in page(signed_in)
 
 
-def test_files_have_a_row_a_model(signed_in: Client, project: Project) -> None:
+def test_files_have_one_row_per_model(signed_in: Client, project: Project) -> None:
     fleet(project)
     lines = list(csv.reader(signed_in.get(f"{ADDRESS}.csv").content.decode().splitlines()))
     assert lines[0][:3] == ["model", "environment", "answer"]
     assert [line[0] for line in lines[1:3]] == ["slower", "faster"]
 
 
-def asked(client: Client) -> list[str]:
-    """The queries of one look at the page that read something."""
+def select_queries(client: Client) -> list[str]:
+    """The SELECT queries of one request for the page."""
     with CaptureQueriesContext(connection) as caught:
         page(client)
     return [query["sql"] for query in caught.captured_queries if query["sql"].startswith("SELECT")]
@@ -159,17 +161,17 @@ def test_the_number_of_queries_does_not_grow_with_the_models(
     for name in ("first", "second"):
         cache.clear()
         weeks(project, lambda ago: 0.012, name=name)
-        counts.append(len(asked(signed_in)))
+        counts.append(len(select_queries(signed_in)))
     assert counts[0] == counts[1]
 
 
-def test_days_that_are_over_are_added_up_once_and_again_a_quarter_of_an_hour_later(
+def test_sums_of_past_days_are_cached_for_fifteen_minutes(
     signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = fleet(project)
-    first, said = asked(signed_in), signed_in.get(f"{ADDRESS}.json").json()
+    first, said = select_queries(signed_in), signed_in.get(f"{ADDRESS}.json").json()
     VersionHour.objects.filter(series__version__model=models["slower"]).update(p50=0.5, p99=0.5)
-    second = asked(signed_in)
+    second = select_queries(signed_in)
     hours = VersionHour._meta.db_table
     assert [hours in " ".join(queries) for queries in (first, second)] == [True, False]
     assert signed_in.get(f"{ADDRESS}.json").json() == said
@@ -180,13 +182,11 @@ def test_days_that_are_over_are_added_up_once_and_again_a_quarter_of_an_hour_lat
     assert signed_in.get(f"{ADDRESS}.json").json() != said
 
 
-def test_a_project_without_calls_is_looked_at_each_time(
-    signed_in: Client, project: Project
-) -> None:
+def test_a_project_without_calls_is_not_cached(signed_in: Client, project: Project) -> None:
     assert "No model was called in these 56 days." in page(signed_in)
     weeks(project, lambda ago: 0.012, name="first")
     assert "Of 1\u00a0model:" in page(signed_in)
 
 
-def test_a_stranger_is_shown_no_project(client: Client, project: Project) -> None:
+def test_a_user_without_membership_gets_no_page(client: Client, project: Project) -> None:
     assert client.get(f"{ADDRESS}/").status_code == 302

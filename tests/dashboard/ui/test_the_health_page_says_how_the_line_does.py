@@ -1,4 +1,4 @@
-"""The Health page: one sentence whether the line is well, and what became of this project's
+"""The Health page: one sentence about the state of the pipeline, and the results of this project's
 reports."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEALTH = "/p/ranking/health/"
 
 @pytest.fixture
 def worker(db: None) -> None:
-    """A worker that folds, and beat."""
+    """A worker that processes reports, and beat."""
     record_fold_end()
     heartbeat_write(name="celery@gpu-host", kind="worker")
     heartbeat_write(name="beat@gpu-host", kind="beat")
@@ -49,7 +49,7 @@ def poison(project: Project, error: str) -> PoisonReport:
     )  # fmt: skip
 
 
-def test_all_is_well(signed_in: Client, worker: None) -> None:
+def test_a_healthy_server(signed_in: Client, worker: None) -> None:
     html = page(signed_in)
     assert ">WELL<" in html.replace("</svg>WELL", ">WELL") and "NOT WELL" not in html
     assert "1 worker is at work." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
@@ -66,7 +66,7 @@ def test_all_is_well(signed_in: Client, worker: None) -> None:
         (2, 120, "none has ended a fold in the last minute"),
     ],
 )
-def test_a_worker_that_is_gone_or_idle(
+def test_an_offline_or_idle_worker(
     signed_in: Client, worker: None, seen: int, folded: int, sentence: str
 ) -> None:
     now = clock.now()
@@ -77,7 +77,7 @@ def test_a_worker_that_is_gone_or_idle(
     assert "NOT WELL" in html and sentence in html
 
 
-def test_no_worker_ever(signed_in: Client) -> None:
+def test_a_server_without_any_worker(signed_in: Client) -> None:
     html = page(signed_in)
     assert (
         "No worker was heard of in the last day" in html
@@ -86,7 +86,7 @@ def test_no_worker_ever(signed_in: Client) -> None:
     )
 
 
-def test_reports_that_wait_too_long(
+def test_reports_with_too_much_lag(
     signed_in: Client,
     worker: None,
     store_reports: Callable[..., object],
@@ -100,7 +100,7 @@ def test_reports_that_wait_too_long(
     )
 
 
-def test_redis_is_what_workers_say_of_it(signed_in: Client, settings: object) -> None:
+def test_the_state_of_redis_is_reported_by_workers(signed_in: Client, settings: object) -> None:
     assert "not used by the embedded mode" in page(signed_in)
     settings.EMBEDDED = False  # type: ignore[attr-defined]
     assert "not known: no worker tells" in page(signed_in)
@@ -117,7 +117,7 @@ def test_a_slow_database(signed_in: Client, worker: None, monkeypatch: pytest.Mo
     assert "it is slow." in page(signed_in)
 
 
-def test_a_disk_that_is_nearly_full(
+def test_an_almost_full_disk(
     signed_in: Client, worker: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert re.search(
@@ -131,7 +131,7 @@ def test_a_disk_that_is_nearly_full(
     )
 
 
-def test_what_was_taken_and_refused(
+def test_accepted_and_refused_reports(
     signed_in: Client, project: Project, other_project: Project
 ) -> None:
     hour = int(clock.unix() // 3600)
@@ -153,7 +153,7 @@ def test_what_was_taken_and_refused(
     assert re.search(r'data-l="This hour">3</td><td class="r num" data-l="24 hours">7<', html)
 
 
-def test_reports_set_aside_say_why_and_how_to_bring_them_back(
+def test_quarantined_reports_show_the_error_and_the_command_to_process_them(
     signed_in: Client, project: Project, other_project: Project
 ) -> None:
     poison(project, "KeyError: <b>regions</b>")
@@ -167,7 +167,7 @@ def test_reports_set_aside_say_why_and_how_to_bring_them_back(
     assert "secret" not in html and "and 1 of other projects" in html
 
 
-def test_losses_that_agents_told(
+def test_losses_that_agents_reported(
     signed_in: Client, store_reports: Callable[..., object], make_request: Callable[..., Request]
 ) -> None:
     store_reports(make_request(instance=1), make_request(instance=2))
@@ -184,9 +184,7 @@ def test_losses_that_agents_told(
     assert html.count('data-l="Lost"') == 1
 
 
-def test_what_was_over_a_limit_by_limit(
-    signed_in: Client, project: Project, other_project: Project
-) -> None:
+def test_names_over_each_limit(signed_in: Client, project: Project, other_project: Project) -> None:
     assert "There was room for every name that this project reported." in page(signed_in)
     now, today = clock.now(), int(clock.unix() // 86400)
     for day, kind, count, example in (
@@ -216,7 +214,7 @@ def test_what_was_over_a_limit_by_limit(
     )
 
 
-def test_a_reached_limit_is_said_on_every_page_and_several_of_them_in_one_note(
+def test_reached_limits_are_stated_on_every_page_in_one_note(
     signed_in: Client, project: Project
 ) -> None:
     def note() -> str:
@@ -241,7 +239,7 @@ def test_a_reached_limit_is_said_on_every_page_and_several_of_them_in_one_note(
     assert note() == said and 'href="/p/ranking/health/#over"' in page(signed_in)
 
 
-def test_what_a_day_takes_and_when_that_was_measured(
+def test_storage_per_day_and_the_time_of_its_measurement(
     signed_in: Client, store_reports: Callable[..., object], make_request: Callable[..., Request]
 ) -> None:
     assert "Not measured yet." in page(signed_in)
@@ -262,7 +260,7 @@ def test_what_a_day_takes_and_when_that_was_measured(
 
 
 @pytest.mark.django_db
-def test_measuring_takes_a_thousandth_of_the_time(
+def test_measuring_takes_at_most_a_thousandth_of_the_time(
     store_reports: Callable[..., object], make_request: Callable[..., Request]
 ) -> None:
     store_reports(make_request())
@@ -274,12 +272,12 @@ def test_measuring_takes_a_thousandth_of_the_time(
     assert storage_measure()
 
 
-def test_the_short_address_leads_to_it(signed_in: Client) -> None:
+def test_the_short_address_redirects_to_the_page(signed_in: Client) -> None:
     assert signed_in.get("/health/").headers["Location"] == HEALTH
     assert HEALTH in signed_in.get("/p/ranking/").content.decode()
 
 
-def test_it_asks_a_fixed_number_of_questions(
+def test_the_page_needs_a_fixed_number_of_queries(
     signed_in: Client, project: Project, worker: None
 ) -> None:
     page(signed_in)

@@ -1,5 +1,5 @@
-"""The manager's question, from stored hours to the page: better than in the four weeks before, by
-how much, or why that cannot be said."""
+"""The 28-day trend of a model, from stored hours to the page: better than in the four weeks before
+and by how much, or the reason why there is no comparison."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_stored_hours_become_a_sentence_with_its_numbers(
     assert "Served compiled: 90\u00a0% → 99.8\u00a0% of calls." in html
 
 
-def test_roll_back_alerts_of_both_periods_are_counted_without_false_alarms(
+def test_roll_back_alerts_of_both_periods_are_counted_without_false_positives(
     signed_in: Client, project: Project
 ) -> None:
     model = weeks(project, lambda ago: 0.0121)
@@ -61,9 +61,7 @@ def test_roll_back_alerts_of_both_periods_are_counted_without_false_alarms(
     )
 
 
-def test_another_type_of_gpu_is_not_called_an_improvement(
-    signed_in: Client, project: Project
-) -> None:
+def test_another_type_of_gpu_is_not_an_improvement(signed_in: Client, project: Project) -> None:
     model = weeks(
         project,
         lambda ago: 0.006 if ago <= 28 else 0.012,
@@ -74,17 +72,17 @@ def test_another_type_of_gpu_is_not_called_an_improvement(
     assert "faster (" not in html
 
 
-def test_ten_days_are_not_a_month(signed_in: Client, project: Project) -> None:
+def test_ten_days_are_not_enough_history(signed_in: Client, project: Project) -> None:
     model = weeks(project, lambda ago: 0.012, days=10)
     assert "Not enough history: the first call of these 56 days is of" in page(signed_in, model)
 
 
-def test_a_model_without_a_call_says_so(signed_in: Client, project: Project) -> None:
+def test_a_model_without_calls_states_this(signed_in: Client, project: Project) -> None:
     model = weeks(project, lambda ago: 0.012, days=0)
     assert "Not one call was reported in the 56 days before today;" in page(signed_in, model)
 
 
-def test_the_model_page_asks_for_the_part_and_links_the_page(
+def test_the_model_page_loads_the_part_and_links_to_the_page(
     signed_in: Client, project: Project
 ) -> None:
     model = weeks(project, lambda ago: 0.012)
@@ -96,7 +94,7 @@ def test_the_model_page_asks_for_the_part_and_links_the_page(
     assert "<html" not in part
 
 
-def test_files_say_what_the_page_says(signed_in: Client, project: Project) -> None:
+def test_files_match_the_page(signed_in: Client, project: Project) -> None:
     model = weeks(project, lambda ago: 0.0111 if ago <= 28 else 0.0121)
     told = signed_in.get(address(model, ".json")).json()
     assert told["answer"] == "better"
@@ -125,6 +123,6 @@ def test_the_number_of_queries_does_not_grow_with_the_history(
     assert counts[1] <= 3 + 11
 
 
-def test_a_stranger_sees_no_other_projects_model(client: Client, project: Project) -> None:
+def test_a_user_without_membership_sees_no_model(client: Client, project: Project) -> None:
     model = weeks(project, lambda ago: 0.012, days=2)
     assert client.get(address(model)).status_code == 302

@@ -1,5 +1,4 @@
-"""What the Setup page offers to somebody with nothing at hand is a whole program: it runs as it
-stands, and reports."""
+"""The example on the Setup page is a complete program: it runs unchanged and sends a report."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import pytest
 from dashboard.ui.snippets import SERVING, TRAINING, TRY
 
 
-def test_it_runs_and_its_report_tells_of_a_compilation(tmp_path: Path) -> None:
+def test_the_example_runs_and_reports_a_compilation(tmp_path: Path) -> None:
     assert "time.time() + 120" in TRY
     (tmp_path / "try_it.py").write_text(TRY.replace("time.time() + 120", "time.time() + 2"))
     reports = tmp_path / "reports.jsonl"
@@ -38,5 +37,5 @@ def test_it_runs_and_its_report_tells_of_a_compilation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("snippet", [SERVING, TRAINING, TRY], ids=["serving", "training", "try"])
-def test_what_is_python_is_python(snippet: str) -> None:
+def test_python_snippets_are_valid_python(snippet: str) -> None:
     compile(snippet, "snippet", "exec")

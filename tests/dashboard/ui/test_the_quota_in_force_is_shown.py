@@ -1,4 +1,4 @@
-"""Settings and Health show the quota of a project that is in force, whether it was set or is the
+"""Settings and Health show the effective quota of a project, both a configured quota and the
 default."""
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def page(client: Client, project: Project, place: str) -> str:
     return " ".join(client.get(f"/p/{project.slug}/{place}").content.decode().split())
 
 
-def test_the_defaults(signed_in: Client, project: Project) -> None:
+def test_the_default_quotas_are_shown(signed_in: Client, project: Project) -> None:
     assert "<dt>Reports waiting</dt><dd>200,000 " in page(signed_in, project, "settings/data/")
     assert "of this project 0, quota 200,000" in page(signed_in, project, "health/")
 
 
-def test_what_was_set(
+def test_configured_quotas_are_shown(
     signed_in: Client,
     project: Project,
     make_request: Callable[..., Request],

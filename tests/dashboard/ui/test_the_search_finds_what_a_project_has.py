@@ -1,5 +1,5 @@
-"""The search: every word must be found, nothing of another project is, and it works as a plain
-page."""
+"""The search: every word must match, results are limited to the project, and the search works as a
+plain page."""
 
 import pytest
 from django.test import Client
@@ -16,7 +16,7 @@ ADDRESS = "/p/ranking/search/"
 
 @pytest.fixture
 def finding(alert: Alert) -> Finding:
-    """A finding of the model that the alert is about."""
+    """A finding of the model that the alert concerns."""
     version = alert.deployment.version
     return Finding.objects.create(
         project=alert.project,
@@ -59,7 +59,7 @@ def test_models_versions_findings_instances_and_alerts_are_found(
     assert f"/alerts/{alert.number}/" in found(signed_in, f"A-{alert.number}")
 
 
-def test_every_word_must_be_found(signed_in: Client, alert: Alert) -> None:
+def test_every_word_must_match(signed_in: Client, alert: Alert) -> None:
     name = alert.deployment.model.name
     assert "Nothing found" in found(signed_in, f"{name} nowhere-to-be-found")
 
@@ -79,7 +79,7 @@ def test_every_word_must_be_found(signed_in: Client, alert: Alert) -> None:
         "A-0",
     ],
 )
-def test_a_strange_text_finds_nothing_and_stays_text(
+def test_an_invalid_query_finds_nothing_and_stays_text(
     signed_in: Client, alert: Alert, text: str
 ) -> None:
     html = found(signed_in, text)
@@ -93,12 +93,12 @@ def test_nothing_of_another_project_is_found(signed_in: Client, alert: Alert) ->
     assert "Nothing found" in found(signed_in, "secret-model")
 
 
-def test_a_single_result_is_opened_when_it_is_asked_for(signed_in: Client, alert: Alert) -> None:
+def test_a_single_result_is_opened_on_request(signed_in: Client, alert: Alert) -> None:
     answer = signed_in.get(ADDRESS, {"q": f"A-{alert.number}", "go": "1"})
     assert (answer.status_code, answer["Location"]) == (302, f"/p/ranking/alerts/{alert.number}/")
 
 
-def test_the_list_under_the_field_is_short_and_says_that_there_is_more(
+def test_the_list_under_the_field_is_short_and_states_that_there_are_more_results(
     signed_in: Client, project: Project
 ) -> None:
     for number in range(12):
@@ -110,14 +110,14 @@ def test_the_list_under_the_field_is_short_and_says_that_there_is_more(
     assert found(signed_in, "ranker").count('class="t"') >= 12
 
 
-def test_a_search_asks_once_for_each_kind(
+def test_a_search_needs_one_query_for_each_kind(
     signed_in: Client, alert: Alert, finding: Finding
 ) -> None:
     asked = queries(signed_in, f"{ADDRESS}?q=a")
     assert len(asked) <= FRAME + 5, asked
 
 
-def test_code_in_the_title_of_an_alert_is_set_as_code_and_a_name_is_shown_as_it_is(
+def test_code_in_the_title_of_an_alert_is_formatted_and_a_name_is_unchanged(
     signed_in: Client, alert: Alert
 ) -> None:
     Alert.objects.filter(pk=alert.pk).update(title="ranker: `score_batch` is slower")

@@ -1,5 +1,5 @@
-"""The Switch page: what a job has to allow first, the form, who asked, which instances applied it,
-and everything they refused."""
+"""The kill switch page: the permissions that a job must grant first, the form, the requester, the
+instances that applied the command, and all refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def address(alert: Alert, part: str = "") -> str:
 
 
 def allow(alert: Alert) -> Instance:
-    """One instance of the version reports now and allows both."""
+    """An instance of the version that reports now and allows both commands."""
     one = (
         Instance.objects.filter(version=alert.deployment.version, environment="production")
         .order_by("pk")
@@ -46,7 +46,7 @@ def receipt(one: Instance, switch: Switch, state: str, **more: object) -> None:
     )
 
 
-def test_it_says_what_is_missing_before_anything_can_be_switched(
+def test_the_page_lists_missing_requirements_before_the_switch_can_be_used(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     client = as_role(Role.OPERATOR)
@@ -65,7 +65,7 @@ def test_it_says_what_is_missing_before_anything_can_be_switched(
     )
 
 
-def test_it_says_how_many_follow_what_another_job_signs(
+def test_the_page_counts_instances_that_verify_commands_by_the_symmetric_key(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     command_key_create(project=alert.project, actor_name="tests")
@@ -83,7 +83,7 @@ def test_it_says_how_many_follow_what_another_job_signs(
     assert "symmetric" not in page(switch=["no", "not allowed by this job"])
 
 
-def test_an_operator_asks_and_everybody_reads_what_came_of_it(
+def test_an_operator_sends_a_command_and_all_members_see_the_result(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     command_key_create(project=alert.project, actor_name="tests")
@@ -118,7 +118,7 @@ def test_an_operator_asks_and_everybody_reads_what_came_of_it(
     assert {"command_key.make", "switch.begin", "switch.command", "switch.end"} <= actions
 
 
-def test_the_fleet_and_the_model_say_since_when_by_whom(
+def test_the_fleet_and_model_pages_show_the_start_and_the_author_of_the_switch(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     deployment, now = alert.deployment, clock.now()

@@ -1,5 +1,5 @@
 """The table of versions on the Model page: every version that ever ran is on one of its pages, in
-the order that the address says."""
+the order of the address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def listed(client: Client, made: Made, query: str = "") -> list[str]:
 
 
 def old_versions(made: Made, count: int) -> None:
-    """Versions that ran long ago, each for an hour."""
+    """Versions that ran long ago, each for one hour."""
     now, minute = clock.now(), now_minute()
     common = {"project": made.project, "model": made.model}
     rows = [
@@ -53,7 +53,7 @@ def old_versions(made: Made, count: int) -> None:
     )
 
 
-def test_a_few_versions_are_sorted_by_anything(signed_in: Client, project: Project) -> None:
+def test_a_few_versions_can_be_sorted_by_any_column(signed_in: Client, project: Project) -> None:
     made = charted(
         project,
         Plan("1", p50=0.03, start=90),
@@ -61,7 +61,7 @@ def test_a_few_versions_are_sorted_by_anything(signed_in: Client, project: Proje
         Plan("3", p50=0.02, start=30),
     )
     assert listed(signed_in, made) == ["3", "2", "1"], (
-        "usually the judged version, its baseline, then the others"
+        "by default: the evaluated version, its baseline, then the others"
     )
     assert listed(signed_in, made, "?vsort=name") == ["1", "2", "3"]
     assert listed(signed_in, made, "?vsort=-p50") == ["1", "3", "2"]
@@ -72,7 +72,7 @@ def test_a_few_versions_are_sorted_by_anything(signed_in: Client, project: Proje
     )
 
 
-def test_five_hundred_versions_are_all_on_some_page(signed_in: Client, project: Project) -> None:
+def test_each_of_five_hundred_versions_is_on_a_page(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=90), Plan("2", start=60))
     few = len(_queries(signed_in, made.url()))
     old_versions(made, MANY)
@@ -83,10 +83,10 @@ def test_five_hundred_versions_are_all_on_some_page(signed_in: Client, project: 
     assert listed(signed_in, made, "?vsort=-name&vpage=99")[-1] == "1"
     text = signed_in.get(made.url("?vpage=20")).content.decode()
     assert "of 502 versions" in text and "vsort=-p50" not in text, (
-        "of versions on other pages nothing was counted"
+        "metrics exist only for the versions on this page"
     )
     assert len(_queries(signed_in, made.url("?vpage=20"))) <= few + 3, (
-        "what is beyond the newest takes three queries, however many there are"
+        "older versions need three more queries, regardless of their number"
     )
 
 

@@ -1,5 +1,5 @@
-"""A time of another year says which year, before and after scripts: without it a range of a year
-reads as a month."""
+"""A time of another year includes the year, before and after scripts run: without the year, a range
+of one year looks like one month."""
 
 from datetime import UTC, datetime
 
@@ -19,6 +19,8 @@ from dashboard.ui.templatetags.format_filters import clock_time
         (datetime(2026, 11, 23, 8, 5, tzinfo=UTC), "clock", ">08:05<"),
     ],
 )
-def test_in_words(monkeypatch: pytest.MonkeyPatch, at: datetime, shape: str, text: str) -> None:
+def test_a_time_of_another_year_includes_the_year(
+    monkeypatch: pytest.MonkeyPatch, at: datetime, shape: str, text: str
+) -> None:
     monkeypatch.setattr(clock, "now", lambda: datetime(2026, 11, 23, 12, tzinfo=UTC))
     assert text in clock_time(at, shape)

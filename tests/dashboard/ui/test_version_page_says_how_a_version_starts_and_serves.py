@@ -1,5 +1,5 @@
-"""The Version page: starts on one scale with the budget, phases beside the baseline's, what ran
-compiled, and what it pays back."""
+"""The Version page: starts on one scale with the budget, phases compared with those of the
+baseline, the share of compiled calls, and the payback."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def story(store_reports: Callable[..., object]) -> Story:
 
 @pytest.fixture
 def regressed(story: Story) -> Story:
-    """Three warm starts of version 1, then three cold ones of version 2, which brought an
+    """Three warm starts of version 1, then three cold starts of version 2, which introduced an
     option."""
     for number in range(3):
         story.start("1", compiling=10.0 + number, ago=120 - number, key="ak1")
@@ -60,7 +60,7 @@ def regressed(story: Story) -> Story:
     return story
 
 
-def test_the_median_start_stands_stage_by_stage_and_the_worst_is_named(
+def test_the_median_start_is_shown_stage_by_stage_and_the_worst_is_named(
     regressed: Story, signed_in: Client, project: Project
 ) -> None:
     WatchedModel.objects.update(cold_start_budget=52.5)
@@ -96,7 +96,7 @@ def test_the_median_start_stands_stage_by_stage_and_the_worst_is_named(
     )
 
 
-def test_phases_are_put_beside_those_of_the_version_before(
+def test_phases_are_compared_with_those_of_the_previous_version(
     regressed: Story, signed_in: Client, project: Project
 ) -> None:
     rows = part(shown(signed_in, project, "2"), "phases").split("<tr>")
@@ -107,7 +107,7 @@ def test_phases_are_put_beside_those_of_the_version_before(
     assert "no change" in torch and "slower" not in torch
 
 
-def test_without_stages_from_the_agent_the_page_says_so_and_compares_none(
+def test_without_stages_from_the_agent_the_page_states_this_and_compares_none(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("1", stages=False)
@@ -145,7 +145,7 @@ def test_a_forecast_needs_three_starts_and_grows_with_the_replicas(
     assert "until the last of 10000 is warm" in story_of_two
 
 
-def test_what_a_warm_cache_saves_is_the_difference_of_starts_that_were_seen(
+def test_the_saving_of_a_warm_cache_is_the_difference_of_observed_starts(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("1", compiling=60.0, cache=MISS, miss="graph", ago=90)
@@ -169,7 +169,7 @@ def test_what_a_warm_cache_saves_is_the_difference_of_starts_that_were_seen(
     assert "warm cache saves" not in shown(signed_in, project, "2")
 
 
-def test_the_cause_of_cold_starts_is_the_option_that_came_with_the_version(
+def test_the_cause_of_cold_starts_is_the_option_introduced_by_the_version(
     regressed: Story, signed_in: Client, project: Project
 ) -> None:
     card = part(shown(signed_in, project, "2"), "misses")
@@ -183,7 +183,7 @@ def test_the_cause_of_cold_starts_is_the_option_that_came_with_the_version(
     assert "100 % of the missed seconds" in card and "nothing before was warm" not in card
 
 
-def test_what_the_agent_knows_itself_comes_before_a_comparison(
+def test_the_cause_from_the_agent_takes_precedence_over_a_comparison(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("1", ago=90)
@@ -197,7 +197,7 @@ def test_what_the_agent_knows_itself_comes_before_a_comparison(
     ), "30 s on four GPUs"
 
 
-def test_a_first_start_has_nothing_that_it_should_have_been_warm_from(
+def test_a_first_start_is_not_expected_to_be_warm(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("1", cache=MISS, miss=NO_EARLIER_RUN)
@@ -209,7 +209,7 @@ def test_a_first_start_has_nothing_that_it_should_have_been_warm_from(
     )
 
 
-def test_served_compiled_is_of_looked_at_calls_and_burns_its_budget(
+def test_the_compiled_share_is_relative_to_sampled_calls_and_burns_its_budget(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("1", calls=1000, eager=20, ago=5)
@@ -231,7 +231,7 @@ def test_served_compiled_is_of_looked_at_calls_and_burns_its_budget(
     assert told["share"] == pytest.approx(0.98) and told["used"] == pytest.approx(0.2)
 
 
-def test_served_compiled_is_told_by_time_too(
+def test_the_compiled_share_is_also_shown_by_time(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     eager = {"name": "rare", "calls": 100, "p50": 0.09, "compiled": 0, "eager_by": {"limit": 100}}
@@ -258,7 +258,7 @@ def test_served_compiled_is_told_by_time_too(
     ] == pytest.approx(0.75, abs=0.02)
 
 
-def test_payback_is_not_known_until_an_eager_run_is_reported(
+def test_the_payback_is_unknown_until_an_eager_run_is_reported(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("1", calls=1000, p50=0.01, ago=30, saved=44.0)
@@ -286,7 +286,7 @@ def test_payback_is_not_known_until_an_eager_run_is_reported(
     ) and f"{pay['net']:.0f}" in ("9", "10", "11")
 
 
-def test_an_eager_baseline_that_the_job_measured_is_a_reference_and_no_traffic(
+def test_an_eager_baseline_measured_by_the_job_is_a_reference_and_not_traffic(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     measured = region_make(calls=50, p50=0.05, runtime="eager", compiled=0, outermost=False)
@@ -298,7 +298,7 @@ def test_an_eager_baseline_that_the_job_measured_is_a_reference_and_no_traffic(
     assert "of 1,000 looked-at calls, 1,000 in all" in shown(signed_in, project, "1")
 
 
-def test_recompilations_fill_the_room_of_a_frame_and_stand_on_the_time_line(
+def test_recompilations_use_the_headroom_of_a_frame_and_are_on_the_timeline(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     again = [
@@ -333,7 +333,7 @@ def test_recompilations_fill_the_room_of_a_frame_and_stand_on_the_time_line(
     assert len(lines) == 8 and lines[0].startswith("time,instance,seconds after start")
 
 
-def test_the_page_asks_six_questions_however_much_there_is(
+def test_the_page_needs_six_queries_regardless_of_the_amount_of_data(
     regressed: Story, signed_in: Client, project: Project
 ) -> None:
     for address in (
@@ -348,7 +348,7 @@ def test_the_page_asks_six_questions_however_much_there_is(
         assert len(asked) <= FRAME + MOST_QUERIES, asked
 
 
-def test_what_agents_cannot_see_is_listed_with_the_reason(
+def test_blind_spots_of_agents_are_listed_with_the_reason(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start(
@@ -370,7 +370,7 @@ def test_what_agents_cannot_see_is_listed_with_the_reason(
     )
 
 
-def test_strangers_other_models_and_nonsense_find_no_page(
+def test_other_users_other_models_and_invalid_parameters_get_no_data(
     story: Story,
     signed_in: Client,
     project: Project,
@@ -404,7 +404,7 @@ def test_operators_set_budgets_for_a_model_or_for_all(
     assert "of 2 min" in shown_fleet(signed_in)
     operator.post(address, {"cold_start": "60", "served": "", "for": "model"})
     assert "budget 1 min, 1 of 1 over" in shown(signed_in, project, "1"), (
-        "the model's own goes before its project's"
+        "the budget of the model overrides that of the project"
     )
     answer = operator.post(address, {"cold_start": "soon", "served": ""}, follow=True)
     assert "Cold start is 'soon', expected a number" in answer.content.decode().replace(
@@ -420,7 +420,7 @@ def shown_fleet(client: Client) -> str:
     return " ".join(client.get("/p/ranking/").content.decode().replace("\u00a0", " ").split())
 
 
-def test_a_version_that_ended_unjudged_promises_no_verdict(
+def test_a_version_that_ended_before_its_evaluation_promises_no_verdict(
     regressed: Story, signed_in: Client, project: Project
 ) -> None:
     text = shown(signed_in, project, "2")
@@ -429,7 +429,9 @@ def test_a_version_that_ended_unjudged_promises_no_verdict(
     assert "the first verdict comes when it has run beside" in shown(signed_in, project, "2")
 
 
-def test_the_pages_around_lead_here(regressed: Story, signed_in: Client, project: Project) -> None:
+def test_the_fleet_and_model_pages_link_to_the_version(
+    regressed: Story, signed_in: Client, project: Project
+) -> None:
     regressed.start("2", ago=2)
     regressed.fold()
     address = url_of(project, "2")

@@ -1,5 +1,5 @@
-"""The Version page's sampled live calls: speed-up and error of shadow calls, NaN and infinities,
-what was left alone, old agents."""
+"""Sampled live calls on the Version page: speed-up and error of shadow calls, NaN and infinities,
+excluded calls, and older agents."""
 
 from __future__ import annotations
 
@@ -61,14 +61,16 @@ def card(client: Client, project: Project, version: str = "2") -> str:
     return part(shown(client, project, version), "parity")
 
 
-def test_without_any_there_is_no_table(story: Story, signed_in: Client, project: Project) -> None:
+def test_without_live_calls_there_is_no_table(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("2")
     story.fold()
     text = card(signed_in, project)
     assert "No golden batch is declared" in text and "Speed-up" not in text
 
 
-def test_speed_up_error_samples_and_age_stand_there(
+def test_the_table_shows_speed_up_error_samples_and_age(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("2", parities=[shadow()])
@@ -90,13 +92,13 @@ def test_speed_up_error_samples_and_age_stand_there(
         in text
     )
     assert "the largest error is 0.003 % of its output" in text
-    assert "No golden batch is declared" in text, "a shadow call is no golden batch"
+    assert "No golden batch is declared" in text, "a shadow call is not a golden batch"
     (one,) = signed_in.get(url_of(project, "2", ".json")).json()["live_calls"]
     assert (one["kind"], one["samples"], one["beyond"]) == ("shadow", 402, 0)
     assert one["speed_up"] == pytest.approx(5.0 / 3.5)
 
 
-def test_slower_compiled_calls_are_said_to_be_slower(
+def test_slower_compiled_calls_are_reported_as_slower(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("2", parities=[shadow(compiled_seconds=0.005, eager_seconds=0.002)])
@@ -104,7 +106,7 @@ def test_slower_compiled_calls_are_said_to_be_slower(
     assert "2.5 times as slow" in card(signed_in, project)
 
 
-def test_short_calls_on_a_cpu_are_no_speed_up_because_the_second_is_quicker(
+def test_short_calls_on_a_cpu_give_no_speed_up_because_the_second_call_benefits_from_warm_caches(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start(
@@ -120,7 +122,7 @@ def test_short_calls_on_a_cpu_are_no_speed_up_because_the_second_is_quicker(
     assert signed_in.get(url_of(project, "2", ".json")).json()["live_calls"][0]["speed_up"] is None
 
 
-def test_longer_calls_on_a_cpu_have_their_speed_up(
+def test_longer_calls_on_a_cpu_give_a_speed_up(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start(
@@ -130,7 +132,7 @@ def test_longer_calls_on_a_cpu_have_their_speed_up(
     assert "2.5 times as fast" in card(signed_in, project)
 
 
-def test_calls_compared_before_it_was_left_alone_have_their_error(
+def test_calls_compared_before_the_region_was_excluded_have_their_error(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     why = "a shadow call ran out of memory: shadow calls are off in this process"
@@ -146,7 +148,7 @@ def test_calls_compared_before_it_was_left_alone_have_their_error(
     assert text.count(why) == 1 and f"left alone: {why} (1 process)" in text
 
 
-def test_what_is_left_alone_says_why_and_claims_nothing(
+def test_an_excluded_region_states_the_reason_and_makes_no_claim(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("2", parities=[shadow("not compared", why="it draws random numbers")])
@@ -160,7 +162,7 @@ def test_what_is_left_alone_says_why_and_claims_nothing(
     assert "times as" not in text
 
 
-def test_nan_stands_beside_that_of_the_baseline(
+def test_nan_is_compared_with_the_nan_of_the_baseline(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("1", ago=100, parities=[finite(0, 900)])
@@ -172,7 +174,7 @@ def test_nan_stands_beside_that_of_the_baseline(
     assert "no NaN, no infinite value" in card(signed_in, project, "1")
 
 
-def test_payback_says_that_it_rests_on_shadow_calls(
+def test_the_payback_states_that_it_is_estimated_from_shadow_calls(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     measured = region_make(calls=50, p50=0.05, runtime="eager", compiled=0, outermost=False)
@@ -199,7 +201,7 @@ def test_payback_says_that_it_rests_on_shadow_calls(
     )
 
 
-def test_payback_on_a_cpu_says_that_its_shadow_calls_were_the_second(
+def test_the_payback_on_a_cpu_states_that_shadow_calls_ran_second(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     measured = region_make(calls=50, p50=0.0014, runtime="eager", compiled=0, outermost=False)
@@ -213,10 +215,10 @@ def test_payback_on_a_cpu_says_that_its_shadow_calls_were_the_second(
         "50 shadow calls of 1, each right after the compiled one, which makes short calls look quicker on a CPU than they are"
         in text
     )
-    assert "estimate, 0." in text, "bounds are as exact as what lies between them"
+    assert "estimate, 0." in text, "the bounds have the precision of the value"
 
 
-def test_what_strangers_write_stays_text(story: Story, signed_in: Client, project: Project) -> None:
+def test_reported_text_stays_text(story: Story, signed_in: Client, project: Project) -> None:
     odd = "<script>alert(1)</script>"
     told = {
         "name": odd,

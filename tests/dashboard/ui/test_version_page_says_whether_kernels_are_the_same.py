@@ -1,5 +1,5 @@
-"""The Version page's kernel choices: not told, the same, other ones on some processes; another GPU
-is no difference."""
+"""Kernel choices on the Version page: not reported, equal, or different on some processes; another
+GPU is not a difference."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def card(client: Client, project: Project) -> str:
     return part(shown(client, project, "2"), "kernels")
 
 
-def test_where_none_is_told_there_is_no_card(
+def test_without_reported_choices_there_is_no_card(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     start(story, {}, {})
@@ -44,7 +44,9 @@ def test_where_none_is_told_there_is_no_card(
     assert signed_in.get(url_of(project, "2", ".json")).json()["kernels"] is None
 
 
-def test_the_same_on_all_is_said(story: Story, signed_in: Client, project: Project) -> None:
+def test_equal_choices_on_all_processes_are_stated(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     start(
         story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {}
     )
@@ -79,7 +81,7 @@ def test_replicas_that_chose_another_kernel_are_named(
     ]
 
 
-def test_another_gpu_is_no_difference_between_replicas(
+def test_another_gpu_is_not_a_difference_between_replicas(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     start(story, {MM: "triton_mm aa"})
@@ -89,9 +91,7 @@ def test_another_gpu_is_no_difference_between_replicas(
     )
 
 
-def test_a_kernel_that_all_have_is_a_trait_and_one_that_some_have_not_met_is_none(
-    story: Story, project: Project
-) -> None:
+def test_only_a_kernel_that_all_instances_have_is_a_trait(story: Story, project: Project) -> None:
     start(story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "cublas cc"})
     ids = list(Instance.objects.order_by("pk").values_list("pk", flat=True))
     since, newest = clock.now() - timedelta(days=1), clock.minute_of(clock.unix())
@@ -102,7 +102,7 @@ def test_a_kernel_that_all_have_is_a_trait_and_one_that_some_have_not_met_is_non
     assert not any(ADDMM in one for one in traits.values())
 
 
-def test_versions_are_compared_by_kernels_that_both_have_chosen() -> None:
+def test_versions_are_compared_by_kernels_that_both_chose() -> None:
     both = diff_environments([{MM: "a", ADDMM: "b"}, {}], [{MM: "c"}])
     assert [(one.key, one.baseline, one.candidate) for one in both] == [
         (MM, (("a", 1),), (("c", 1),))

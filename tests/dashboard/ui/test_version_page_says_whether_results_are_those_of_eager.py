@@ -1,5 +1,5 @@
-"""The Version page's Parity: none declared, all passed, failed, not compared and why, and half the
-fleet with nothing to tell."""
+"""Parity on the Version page: no golden batch, all passed, failed, not compared with the reason,
+and half a fleet that does not report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def story(store_reports: Callable[..., object]) -> Story:
     return Story(store_reports)
 
 
-def told(state: Any, name: str = "batch of 16", **fields: Any) -> dict[str, Any]:
+def golden_result(state: Any, name: str = "batch of 16", **fields: Any) -> dict[str, Any]:
     if state != "not compared" and "why" not in fields:
         fields = {
             "where": "output",
@@ -38,7 +38,7 @@ def card(client: Client, project: Project, version: str = "2") -> str:
     return part(shown(client, project, version), "parity")
 
 
-def test_without_a_golden_batch_it_says_how_to_declare_one(
+def test_without_a_golden_batch_the_page_states_how_to_declare_one(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("2")
@@ -49,11 +49,11 @@ def test_without_a_golden_batch_it_says_how_to_declare_one(
     assert 'compilewatch.golden("name", model, inputs)' in text and "passed on" not in text
 
 
-def test_what_passed_everywhere_is_said_with_its_error_and_tolerance(
+def test_a_batch_that_passed_everywhere_is_shown_with_its_error_and_tolerance(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     for error in (1e-3, 1.5e-3):
-        story.start("2", parities=[told("passed", error=error, region="Ranker")])
+        story.start("2", parities=[golden_result("passed", error=error, region="Ranker")])
     story.fold()
     text = card(signed_in, project)
     assert (
@@ -68,13 +68,17 @@ def test_what_passed_everywhere_is_said_with_its_error_and_tolerance(
     assert "failed" not in text and "told of no golden batch" not in text
 
 
-def test_a_failure_says_where_since_when_and_how_the_baseline_did(
+def test_a_failure_is_shown_with_its_instances_its_start_and_the_result_of_the_baseline(
     story: Story, signed_in: Client, project: Project
 ) -> None:
-    story.start("1", ago=100, parities=[told("passed")])
-    story.start("2", parities=[told("failed", error=0.2, nonfinite=1200, eager_nonfinite=200)])
-    story.start("2", parities=[told("failed", error=0.1)])
-    story.start("2", parities=[told("passed", last="differs", last_version="1", last_change=0.021)])
+    story.start("1", ago=100, parities=[golden_result("passed")])
+    story.start(
+        "2", parities=[golden_result("failed", error=0.2, nonfinite=1200, eager_nonfinite=200)]
+    )
+    story.start("2", parities=[golden_result("failed", error=0.1)])
+    story.start(
+        "2", parities=[golden_result("passed", last="differs", last_version="1", last_change=0.021)]
+    )
     story.fold()
     text = card(signed_in, project)
     assert "1 golden batch failed" in text and "failed on 2</b>, passed on 1" in text
@@ -90,28 +94,30 @@ def test_a_failure_says_where_since_when_and_how_the_baseline_did(
     assert "about 2.1 % other than 1 gave, with the same weights and inputs" in text
 
 
-def test_what_failed_before_too_is_said(story: Story, signed_in: Client, project: Project) -> None:
-    story.start("1", ago=100, parities=[told("failed", error=0.2)])
-    story.start("2", parities=[told("failed", error=0.2)])
+def test_a_failure_that_the_baseline_shows_too_is_marked(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    story.start("1", ago=100, parities=[golden_result("failed", error=0.2)])
+    story.start("2", parities=[golden_result("failed", error=0.2)])
     story.fold()
     assert "failed on 1 process of 1 too" in card(signed_in, project)
 
 
-def test_what_was_not_compared_says_why_and_claims_nothing(
+def test_a_batch_that_was_not_compared_states_the_reason_and_makes_no_claim(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start(
         "2",
         parities=[
-            told("not compared", why="the eager call ran out of memory"),
-            told("failed", "shape", why="another shape"),
+            golden_result("not compared", why="the eager call ran out of memory"),
+            golden_result("failed", "shape", why="another shape"),
         ],
     )
     story.start(
         "2",
         parities=[
-            told("not compared", why="the eager call ran out of memory"),
-            told("passed", "shape"),
+            golden_result("not compared", why="the eager call ran out of memory"),
+            golden_result("passed", "shape"),
         ],
     )
     story.fold()
@@ -121,7 +127,7 @@ def test_what_was_not_compared_says_why_and_claims_nothing(
         and "the eager call ran out of memory" in text
         and "another shape" in text
     )
-    story.start("3", parities=[told("not compared", why="two eager calls differ")])
+    story.start("3", parities=[golden_result("not compared", why="two eager calls differ")])
     story.fold()
     only = card(signed_in, project, "3")
     assert (
@@ -131,11 +137,11 @@ def test_what_was_not_compared_says_why_and_claims_nothing(
     )
 
 
-def test_half_a_fleet_with_an_older_agent_is_named(
+def test_the_number_of_processes_with_an_older_agent_is_shown(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     for number in range(4):
-        story.start("2", parities=[told("passed")] if number % 2 else [])
+        story.start("2", parities=[golden_result("passed")] if number % 2 else [])
     story.fold()
     text = card(signed_in, project)
     assert "2 of 4 told nothing of it" in text
@@ -145,10 +151,8 @@ def test_half_a_fleet_with_an_older_agent_is_named(
     )
 
 
-def test_the_same_numbers_are_there_for_machines(
-    story: Story, signed_in: Client, project: Project
-) -> None:
-    story.start("2", parities=[told("failed", error=0.2)])
+def test_the_json_has_the_same_numbers(story: Story, signed_in: Client, project: Project) -> None:
+    story.start("2", parities=[golden_result("failed", error=0.2)])
     story.start("2")
     story.fold()
     found = signed_in.get(url_of(project, "2", ".json")).json()["parity"]
@@ -163,7 +167,7 @@ def test_the_same_numbers_are_there_for_machines(
     ) == ("failed", 1, 1, 0.2, 2e-3)
 
 
-def test_what_strangers_write_stays_text(story: Story, signed_in: Client, project: Project) -> None:
+def test_reported_text_stays_text(story: Story, signed_in: Client, project: Project) -> None:
     odd = "<script>alert(1)</script>"
     story.start(
         "2",

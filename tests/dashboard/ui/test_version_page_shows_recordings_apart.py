@@ -1,5 +1,5 @@
-"""CUDA graphs that were recorded have a row of their own on the Version page, by count and time,
-and are in no count of compilations."""
+"""Recorded CUDA graphs have their own row on the Version page, with count and time, and are
+excluded from counts of compilations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def story(store_reports: Callable[..., object]) -> Story:
     return Story(store_reports)
 
 
-def tell(story: Story, recordings: int) -> None:
+def send_recordings(story: Story, recordings: int) -> None:
     at = clock.unix() // 60 * 60 - 3600 - 60.0
     graph = replace(
         compiled(at, 0.1, {}, frame="score_batch"),
@@ -30,10 +30,10 @@ def tell(story: Story, recordings: int) -> None:
     story.fold()
 
 
-def test_they_are_counted_in_a_row_of_their_own(
+def test_recordings_are_counted_in_their_own_row(
     story: Story, signed_in: Client, project: Project
 ) -> None:
-    tell(story, 70)
+    send_recordings(story, 70)
     card = part(shown(signed_in, project, "1"), "events")
     assert "<dt>CUDA graph recordings</dt><dd>70, 7 s</dd>" in card
     assert "<b>1 first</b>" in card and "cuda_graph" not in card
@@ -42,9 +42,9 @@ def test_they_are_counted_in_a_row_of_their_own(
     assert (answer["compilations"]["known"], answer["cuda_graph_recordings"]["count"]) == (1, 70)
 
 
-def test_a_version_without_any_has_no_such_row(
+def test_a_version_without_recordings_has_no_such_row(
     story: Story, signed_in: Client, project: Project
 ) -> None:
-    tell(story, 0)
+    send_recordings(story, 0)
     text = shown(signed_in, project, "1")
     assert "CUDA graph recordings" not in text and "recording CUDA graphs" not in text

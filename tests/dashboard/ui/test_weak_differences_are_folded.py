@@ -1,4 +1,5 @@
-"""Differences that chance explains stay folded; a baseline is no candidate without data."""
+"""Differences explained by chance are collapsed; a baseline is not shown as a candidate without
+data."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def shown(bad: int, good: int, *, clear: bool) -> str:
     return unwrap_html(render_to_string("ui/parts/differs.html", context))
 
 
-def test_a_host_of_its_own_for_each_instance_is_folded() -> None:
+def test_a_different_host_for_each_instance_is_collapsed() -> None:
     html = shown(3, 3, clear=False)
     head, folded = html.split("<details", 1)
     count = folded.count('<tr><th scope="row">')
@@ -34,12 +35,12 @@ def test_a_host_of_its_own_for_each_instance_is_folded() -> None:
     assert "host" not in head and "No known trait separates them clearly." in head
 
 
-def test_a_clear_difference_is_shown_at_once() -> None:
+def test_a_clear_difference_is_shown_expanded() -> None:
     head = shown(12, 12, clear=True).split("<details", 1)[0]
     assert ">driver<" in head and ">clear<" in head and "No known trait" not in head
 
 
-def test_nothing_to_fold_has_no_fold() -> None:
+def test_without_weak_differences_nothing_is_collapsed() -> None:
     page = compare_traits({1: {"host": "a"}, 2: {"host": "a"}}, [1], [2], **WORDS)
     assert "<details" not in render_to_string(
         "ui/parts/differs.html", {"differs": page, "title": "What changed?"}

@@ -1,5 +1,5 @@
-"""Names and texts come from agents and may be hostile: every page shows them as text, and no page
-carries inline code."""
+"""Names and text come from agents and may be hostile: every page escapes them, and no page contains
+inline code."""
 
 from html.parser import HTMLParser
 
@@ -43,8 +43,8 @@ def poison(alert: Alert, text: str) -> None:
 
 
 class Dangers(HTMLParser):
-    """What a browser would run in a page: code of its own, handlers, styles, addresses that are
-    code."""
+    """Everything in a page that a browser would execute: inline code, handlers, styles, and
+    addresses that are code."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def test_hostile_text_is_escaped_on_every_page(signed_in: Client, alert: Alert, 
         assert escape(text[:60]) in html
 
 
-def test_no_page_carries_inline_code_or_styles(signed_in: Client, alert: Alert) -> None:
+def test_no_page_contains_inline_code_or_styles(signed_in: Client, alert: Alert) -> None:
     pages = [
         "/p/ranking/",
         "/p/ranking/alerts/",
@@ -96,7 +96,7 @@ def test_no_page_carries_inline_code_or_styles(signed_in: Client, alert: Alert) 
         assert "unsafe" not in answer["Content-Security-Policy"]
 
 
-def test_a_strange_piece_of_evidence_does_not_break_a_page(signed_in: Client, alert: Alert) -> None:
+def test_malformed_evidence_does_not_break_a_page(signed_in: Client, alert: Alert) -> None:
     for evidence in (
         {},
         {"evidence": "no list"},

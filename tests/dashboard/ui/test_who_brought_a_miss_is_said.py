@@ -1,5 +1,5 @@
-"""Who brought what made a start miss: the first process that differs from the warm one, and nobody
-where that is not known."""
+"""The origin of a cache miss: the first process that differs from the warm process, or none if the
+origin is unknown."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ def answers(number: int, miss: str = "") -> ProcessCacheAnswers:
     )
 
 
-def brought(miss: str, *processes: ProcessStart) -> str:
-    """By whom the last of these, the first of which was warm and the others not, has what it missed
-    for."""
+def find_origin(miss: str, *processes: ProcessStart) -> str:
+    """The origin of the miss of the last process. The first process was warm, and the others
+    missed."""
     said = [answers(one.id, miss if one is not processes[0] else "") for one in processes]
     (row,) = misses_card(processes[-1:], processes[::-1], said).rows
     return row.newest.brought
 
 
 @pytest.mark.parametrize("before", ["", ONLY_AOT_PREFIX])
-def test_the_first_process_with_the_new_value_brought_it(before: str) -> None:
+def test_the_origin_is_the_first_process_with_the_new_value(before: str) -> None:
     chain = (process(1, 1, freezing="a"), process(2, 2, freezing="b"), process(3, 2, freezing="b"))
-    assert brought(before + FREEZING, *chain) == "2 on host-2"
+    assert find_origin(before + FREEZING, *chain) == "2 on host-2"
 
 
-def test_a_variable_that_was_taken_away_was_taken_by_somebody() -> None:
+def test_the_origin_of_a_removed_variable_is_the_first_process_without_it() -> None:
     assert (
-        brought(FREEZING, process(1, 1, freezing="a"), process(2, 2), process(3, 2))
+        find_origin(FREEZING, process(1, 1, freezing="a"), process(2, 2), process(3, 2))
         == "2 on host-2"
     )
 
 
-def test_of_several_options_the_first_stands_for_them() -> None:
+def test_the_first_of_several_options_determines_the_origin() -> None:
     name = {"inductor_config freezing": "a"}
     assert (
-        brought("inductor_config: freezing and 2 more", process(1, 1), process(2, 2, **name))
+        find_origin("inductor_config: freezing and 2 more", process(1, 1), process(2, 2, **name))
         == "2 on host-2"
     )
 
@@ -75,11 +75,11 @@ def test_of_several_options_the_first_stands_for_them() -> None:
 @pytest.mark.parametrize(
     "cause", ["default_dtype", "inductor_config: freezing", "how it is compiled: cpp_wrapper"]
 )
-def test_what_no_component_tells_came_with_the_version(cause: str) -> None:
-    assert brought(cause, process(1, 1), process(2, 2)) == "2, after 1"
-    assert brought(cause, process(1, 1), process(2, 1)) == ""
+def test_the_origin_of_a_cause_without_a_component_is_the_version(cause: str) -> None:
+    assert find_origin(cause, process(1, 1), process(2, 2)) == "2, after 1"
+    assert find_origin(cause, process(1, 1), process(2, 1)) == ""
 
 
 @pytest.mark.parametrize("cause", [THREAD_COUNT, OTHER_SIZES])
-def test_a_machine_or_the_traffic_is_no_version(cause: str) -> None:
-    assert brought(cause, process(1, 1), process(2, 2)) == ""
+def test_a_cause_in_the_host_or_the_traffic_has_no_origin(cause: str) -> None:
+    assert find_origin(cause, process(1, 1), process(2, 2)) == ""

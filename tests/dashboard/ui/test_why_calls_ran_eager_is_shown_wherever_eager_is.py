@@ -1,5 +1,5 @@
-"""Why calls ran eager: one breakdown with counts by cause on the pages, in files and the API, in
-evidence and alert text."""
+"""Causes of eager calls: one breakdown with counts by cause on the pages, in files and the API, in
+evidence and in alert text."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ def text_of(client: Client, address: str) -> str:
 
 
 def assert_breakdown(text: str) -> None:
-    """Every cause with its count; what is only partly eager and what was not sampled stay apart."""
+    """Each cause has its count; partly compiled and unsampled calls are separate."""
     breakdown = text.split('class="why-eager"')[1].split("</ul>")[0]
     for cause, count in BY.items():
         assert f'{CAUSES[cause].name}</span><span class="num">{count} (' in breakdown, cause
     assert 'Eager stance</span><span class="num">500 (55.6 %)' in breakdown, (
-        "of 900 calls that were looked at"
+        "relative to 900 sampled calls"
     )
     assert 'class="dim"><span>Partly compiled</span><span class="num">15 (' in breakdown
     assert 'class="dim"><span>Not known</span><span class="num">100</span>' in breakdown, (
-        "in no share"
+        "not part of any share"
     )
 
 
-def test_every_cause_of_the_wire_has_words() -> None:
+def test_every_cause_of_the_wire_format_has_a_text() -> None:
     assert set(CAUSES) == set(COUNTED_EAGER_CAUSES) == set(EAGER_CAUSES)
 
 
@@ -81,7 +81,7 @@ def test_the_version_page_and_its_file_show_the_causes(
     assert 'id="why-eager"' not in shown(signed_in, project, "1"), "all of its calls ran compiled"
 
 
-def test_calls_without_a_graph_are_not_served_compiled(
+def test_calls_without_a_graph_are_not_compiled_calls(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start(
@@ -101,7 +101,7 @@ def test_calls_without_a_graph_are_not_served_compiled(
     assert "No graph to run</span>" in part(shown(signed_in, project, "3"), "why-eager")
 
 
-def test_the_model_compare_and_instance_pages_show_them(
+def test_the_model_compare_and_instance_pages_show_the_causes(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     assert_breakdown(part(text_of(signed_in, model_url(project)), "versions"))
@@ -114,7 +114,7 @@ def test_the_model_compare_and_instance_pages_show_them(
     assert_breakdown(text_of(signed_in, model_url(project, f"instances/{instance}/")))
 
 
-def test_the_api_gives_them_with_the_figures(
+def test_the_api_returns_the_causes_with_the_metrics(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     items = read(
@@ -123,7 +123,9 @@ def test_the_api_gives_them_with_the_figures(
     )["items"]
     figures = {item["name"]: item["figures"] for item in items}
     assert figures["2"]["why_eager"] == COUNTS
-    assert figures["2"]["eager_share"] == pytest.approx(585 / 900), "no graph is eager"
+    assert figures["2"]["eager_share"] == pytest.approx(585 / 900), (
+        "calls without a graph are eager"
+    )
 
 
 def test_evidence_and_alert_text_name_the_causes_with_their_counts(project: Project) -> None:
@@ -162,16 +164,16 @@ def test_evidence_and_alert_text_name_the_causes_with_their_counts(project: Proj
         ]
     }
     assert select_strongest_evidence(old)[0]["text"].startswith("65\u00a0% of calls"), (
-        "a verdict of an earlier release names none"
+        "a verdict of an earlier release names no cause"
     )
 
 
-def test_a_cause_of_a_newer_agent_is_shown_under_its_own_name() -> None:
+def test_a_cause_from_a_newer_agent_is_shown_with_its_own_name() -> None:
     assert format_causes({"another_reason": 3, "limit": 0}) == "another reason 3"
     assert EagerBreakdown(unknown=5).lines[0].share is None and EagerBreakdown().lines == []
 
 
-def test_a_version_that_compiled_nothing_served_nothing_compiled(
+def test_a_version_that_compiled_nothing_has_a_compiled_share_of_zero(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     text = "forward: torch.compile was called, and no call met compiled code"

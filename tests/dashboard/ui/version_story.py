@@ -1,5 +1,5 @@
-"""Processes that start, told through the wire: a cold start with its stages, compilations, and
-calls that ran compiled or not."""
+"""Starting processes, reported through the wire format: a cold start with its stages, compilations,
+and compiled and eager calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BEFORE = 9.0
 
 @dataclass
 class Story:
-    """Sends starts of one model, each some minutes after the one before."""
+    """Sends starts of one model, each some minutes after the previous one."""
 
     store: Callable[..., object]
     started: int = 0
@@ -44,8 +44,8 @@ class Story:
         components: dict[str, str] | None = None,
         **told: Any,
     ) -> None:
-        """A process of this version that started `ago` minutes ago and compiled for so long, then
-        served for a minute."""
+        """Send a process of this version that started `ago` minutes ago, compiled for `compiling`
+        seconds, then served for one minute."""
         self.started += 1
         number = self.started
         now = clock.unix() // 60 * 60
@@ -60,10 +60,10 @@ class Story:
             **told.pop("identity", {}),
         )
         request.instance.started, request.sent = began, clock.unix()
-        self._tell(request, request.reports[0], began, compiling, told)
+        self._send(request, request.reports[0], began, compiling, told)
         self.store(request)
 
-    def _tell(
+    def _send(
         self, request: Request, report: Report, began: float, compiling: float, told: dict[str, Any]
     ) -> None:
         timed = told.pop("timed", ())
@@ -91,7 +91,7 @@ class Story:
         report.regions = [region, *told.get("beside", ())]
 
     def fold(self) -> None:
-        """Everything that was sent becomes facts."""
+        """Process all stored requests into facts."""
         fold_all()
 
 
@@ -132,8 +132,8 @@ def compiled(at: float, seconds: float, cache: dict[str, str], **fields: Any) ->
 
 
 def cold_start(end: float, began: float, compiling: float) -> Fact:
-    """Three seconds of Python and torch, weights, then compilations; half a second that nothing
-    explains, and the first calls."""
+    """Three seconds of Python and torch, weights, then compilations, half a second without an
+    explanation, and the first calls."""
     stages = {
         "before init": [0.0, 0.5],
         "import torch": [0.5, 2.5],
@@ -154,13 +154,13 @@ def cold_start(end: float, began: float, compiling: float) -> Fact:
 
 
 def url_of(project: Project, version: str, end: str = "/") -> str:
-    """The address of a version's page."""
+    """The address of the page of a version."""
     found = ModelVersion.objects.get(project=project, name=version)
     return f"/p/{project.slug}/models/{found.model_id}/versions/{found.pk}{end}"
 
 
 def shown(client: Client, project: Project, version: str, query: str = "") -> str:
-    """The page's text, spaces as people see them."""
+    """The text of the page with normalized spaces."""
     answer = client.get(url_of(project, version) + query)
     assert answer.status_code == 200, answer.status_code
     return " ".join(unescape(answer.content.decode()).replace("\u00a0", " ").split())

@@ -1,4 +1,5 @@
-"""Eight weeks of hours of a model through the ORM, in two periods of four weeks that differ."""
+"""Eight weeks of hourly data of a model through the ORM, in two periods of four weeks that
+differ."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ GPU = "NVIDIA H100"
 
 def weeks(project: Project, p50: Callable[[int], float], *, name: str = "ranker", days: int = 56, gpu: Callable[[int], str] = lambda _: GPU,
           compiled: Callable[[int], int] = lambda _: 998) -> WatchedModel:  # fmt: skip
-    """Three hours a day; everything is a function of how many days ago, from 1 for yesterday to
-    `days`."""
+    """Three hours of data per day; `p50`, `gpu` and `compiled` receive the number of days ago, from
+    1 for yesterday to `days`."""
     today, now = int(clock.unix() // 86400), clock.now()
     model = WatchedModel.objects.create(
         project=project,

@@ -46,7 +46,7 @@ def test_every_link_between_documents_leads_to_a_document_and_a_heading() -> Non
     assert followed > 250
 
 
-def test_contents_lead_to_headings_of_the_page(signed_in: Client) -> None:
+def test_contents_link_to_headings_of_the_page(signed_in: Client) -> None:
     html = signed_in.get("/help/dashboard/pages/").content.decode()
     contents = html.split('aria-labelledby="contents"', 1)[1].split("</nav>", 1)[0]
     anchors = [href.removeprefix("#") for href in HREF.findall(contents)]
