@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 _log_throttle = LogThrottle()
 DATABASE_UNAVAILABLE = RefusalError(
-    "busy", "The database does not answer right now; nothing was stored.", retry_after=5
+    "busy", "The database does not respond; nothing was stored. Try again.", retry_after=5
 )
 
 

@@ -19,7 +19,7 @@ from tests.flow.stack import REPOSITORY, wait_for
 
 pytestmark = pytest.mark.timeout(sized(900, 3600))
 Tell = Callable[..., None]
-AWAY, BACK = "cannot be used (", "can be used again"
+AWAY, BACK = "is unavailable (", "is available again"
 
 
 @pytest.fixture(scope="module")

@@ -103,7 +103,10 @@ def test_a_wrong_name(name: str, user: str, cluster: Cluster, tmp_path: Path) ->
         1,
         False,
     ), ended.stderr
-    assert "COMPILEWATCH_DATABASE_URL refuses us" in ended.stderr and "FATAL" in ended.stderr
+    assert (
+        "COMPILEWATCH_DATABASE_URL refuses the connection" in ended.stderr
+        and "FATAL" in ended.stderr
+    )
 
 
 def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_the_doctor_does_not_say_that_the_database_is_away(
     assert ended.returncode == 1 and "Traceback" not in ended.stderr
     assert (
         "run manage.py migrate." in ended.stdout
-        and "Not known: migrations are not applied." in ended.stdout
+        and "Unknown: migrations are missing." in ended.stdout
     )
     assert "does not answer" not in ended.stdout
 

@@ -68,7 +68,7 @@ FORGERIES: dict[str, tuple[Callable[[Claims], str], str]] = {
     "no audience": (with_claims(aud=None), '"aud" claim'),
     "our audience among others": (
         with_claims(aud=[CLIENT, "another-client"]),
-        "made for the client None",
+        "issued to the client None",
     ),
     "another authorized party": (
         with_claims(azp="another-client"),
@@ -166,4 +166,4 @@ def test_a_token_of_one_person_takes_no_names_of_another(
     client: Client, front: Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     front.changes[PERSON] = lambda told: told | {"sub": "1000"}
-    refused(client, callback(client), caplog, "userinfo is of another person")
+    refused(client, callback(client), caplog, "userinfo belongs to another person")

@@ -154,7 +154,7 @@ def test_an_answer_that_does_not_end_is_waited_for_a_bounded_time(
             {"token_endpoint": "ftp://login.example/token"},
             "token_endpoint is 'ftp://login.example/token'",
         ),
-        ({"jwks_uri": None}, "what it says of itself"),
+        ({"jwks_uri": None}, "the discovery document"),
         (
             {"authorization_endpoint": "javascript:alert(1)"},
             "authorization_endpoint is 'javascript:alert(1)'",

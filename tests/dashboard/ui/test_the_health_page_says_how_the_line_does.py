@@ -60,10 +60,10 @@ def test_all_is_well(signed_in: Client, worker: None) -> None:
 @pytest.mark.parametrize(
     ("seen", "folded", "sentence"),
     [
-        (45, 45, "No worker was heard of for 45 s"),
-        (3000, 3000, "No worker was heard of for 50 min"),
-        (10_800, 10_800, "No worker was heard of for 3 h"),
-        (2, 120, "none has ended a fold in the last minute"),
+        (45, 45, "No worker has been online for 45 s"),
+        (3000, 3000, "No worker has been online for 50 min"),
+        (10_800, 10_800, "No worker has been online for 3 h"),
+        (2, 120, "none has finished a fold in the last minute"),
     ],
 )
 def test_a_worker_that_is_gone_or_idle(
@@ -80,7 +80,7 @@ def test_a_worker_that_is_gone_or_idle(
 def test_no_worker_ever(signed_in: Client) -> None:
     html = page(signed_in)
     assert (
-        "No worker was heard of in the last day" in html
+        "No worker was online in the last day" in html
         and "manage.py serve" in html
         and "none was told" in html
     )
@@ -114,7 +114,7 @@ def test_redis_is_what_workers_say_of_it(signed_in: Client, settings: object) ->
 
 def test_a_slow_database(signed_in: Client, worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "SLOW_DATABASE_S", 0.0)
-    assert "it is slow." in page(signed_in)
+    assert "The database is slow:" in page(signed_in)
 
 
 def test_a_disk_that_is_nearly_full(
