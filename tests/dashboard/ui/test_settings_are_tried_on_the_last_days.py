@@ -51,7 +51,7 @@ def test_the_values_in_the_fields_are_tried_and_not_saved(judged: None, signed_i
     ).content.decode()
     assert "What these settings would have said" in page
     assert "1 judged again, " in page
-    assert "1 left out: they had nothing to be compared with." in page
+    assert "1 left out: they had no baseline." in page
     assert "2026.11.3" in page
     assert 'value="10"' in page
     assert not JudgingChoice.objects.exists()
@@ -78,7 +78,7 @@ def test_a_trial_ends_in_time_and_says_what_it_left_out(
     monkeypatch.setattr(settings_backtest, "TIME_BUDGET_S", 0.0)
     page = signed_in.post(TRY, {}).content.decode()
     assert "No deployment of these days can be judged again." in page
-    assert "2 left out: they would have taken too long here." in page
+    assert "2 left out: they exceeded the time limit of the backtest." in page
 
 
 def test_one_trial_at_a_time(judged: None, signed_in: Client) -> None:

@@ -102,7 +102,7 @@ def test_a_rate_is_told_in_points_and_times_and_stays_out_of_the_plot() -> None:
         "5 to 31\u00a0times",
         None,
     )
-    assert row.effect == "matters from 2 times and +0.2\u00a0pts"
+    assert row.effect == "threshold 2 times and +0.2\u00a0pts"
 
 
 def test_a_change_that_follows_from_another_names_it_and_is_not_red() -> None:

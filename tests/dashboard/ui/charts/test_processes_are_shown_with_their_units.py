@@ -89,7 +89,7 @@ def test_how_many_instances_show_it_stands_below_a_count() -> None:
         "2 of 6 instances",
         "2 of 6 instances",
     )
-    assert "an hour on an instance" in shown(STORM).effect
+    assert "per hour and instance" in shown(STORM).effect
     assert "compile seconds" in shown(CACHE).effect
 
 
