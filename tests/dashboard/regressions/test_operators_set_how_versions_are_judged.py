@@ -118,12 +118,12 @@ def test_what_cannot_be_is_a_sentence_that_names_the_setting(
         ),
         (
             {"p50.smallest_effect": 0.20, "p50.tolerated": 0.1},
-            "Tolerated change of p50 is 10 %, expected at least 20 %: what is too",
+            "Tolerated change of p50 is 10 %, expected at least 20 %: a change too",
         ),
         (
             {"watch_alpha": 0.03},
-            "False-positive rate of WATCH is 3 %, expected at least 5 %: WATCH is said earlier "
-            "than ROLL BACK.",
+            "False-positive rate of WATCH is 3 %, expected at least 5 %: WATCH must be raised "
+            "before ROLL BACK.",
         ),
         (
             {"p51.muted": True},
