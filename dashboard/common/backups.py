@@ -39,7 +39,7 @@ def header_check(path: Path) -> None:
     page = int.from_bytes(header[16:18])
     said = int.from_bytes(header[28:32]) * (65536 if page == 1 else page)
     if said != size:
-        raise BackupError(f"is damaged: its header says {said} bytes, and it has {size}")
+        raise BackupError(f"is damaged: its header states {said} bytes, but the file has {size}")
 
 
 def backup_check(path: Path) -> None:

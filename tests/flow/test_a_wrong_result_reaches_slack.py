@@ -1,5 +1,5 @@
-"""A real torch process whose compiler loses an addition compares a golden batch: the alert says
-what, where and by how much."""
+"""A real torch process whose compiler loses an addition compares a golden batch: the alert states
+the error, its place and its size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def serve(stack: Stack, version: str, fault: str) -> str:
-    """What the job says of its golden batch."""
+    """Output of the job about its golden batch."""
     environment = {
         **stack.environment,
         "COMPILEWATCH_ENDPOINT": f"http://127.0.0.1:{stack.port}",

@@ -114,7 +114,7 @@ def test_what_cannot_be_is_a_sentence_that_names_the_setting(
     [
         (
             {"p50.smallest_effect": 0.20},
-            "Smallest effect of p50 is 20 %, expected at most 10 %: what is too small",
+            "Smallest effect of p50 is 20 %, expected at most 10 %: a change too small",
         ),
         (
             {"p50.smallest_effect": 0.20, "p50.tolerated": 0.1},

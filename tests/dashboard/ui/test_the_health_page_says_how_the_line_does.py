@@ -235,7 +235,7 @@ def test_a_reached_limit_is_said_on_every_page_and_several_of_them_in_one_note(
         LimitReached.objects.create(project=project, kind=kind, **told)
         if kind == "version":
             assert note().startswith(
-                "version: 200 of 200 in 30 days; new ones go into other, the last was the last version. Totals"
+                "version: 200 of 200 in 30 days; new ones are grouped as other, the last one was the last version. Totals"
             )
     said = "Limits reached: finding, series, version; new ones go into other, the numbers. Totals stay exact; other is never judged."
     assert note() == said and 'href="/p/ranking/health/#over"' in page(signed_in)
