@@ -133,8 +133,8 @@ class Change:
 
     @property
     def range_said(self) -> str:
-        """`13 to 52 %`: the interval of a relative change; for a share, in multiples of the baseline;
-        empty without an interval."""
+        """`13 to 52 %`: the interval of a relative change; for a share, in multiples of the
+        baseline; empty without an interval."""
         if self.low is None or self.high is None or self.bounded:
             return ""
         if self.unit == "share":
@@ -156,8 +156,7 @@ class Change:
 
     @property
     def effect_said(self) -> str:
-        """The smallest change that matters: `threshold 5 %`, `threshold 2 % of an instance’s
-        calls`."""
+        """The smallest change that matters, such as `threshold 5 %`."""
         effect = self.smallest_effect
         if effect is None:
             return ""
