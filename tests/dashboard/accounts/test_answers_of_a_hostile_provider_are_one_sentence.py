@@ -149,7 +149,7 @@ def test_an_answer_that_does_not_end_is_waited_for_a_bounded_time(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"issuer": "https://elsewhere.example"}, "calls itself 'https://elsewhere.example'"),
+        ({"issuer": "https://elsewhere.example"}, "issuer is 'https://elsewhere.example'"),
         (
             {"token_endpoint": "ftp://login.example/token"},
             "token_endpoint is 'ftp://login.example/token'",

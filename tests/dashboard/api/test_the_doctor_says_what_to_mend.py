@@ -164,14 +164,14 @@ def test_a_provider_of_sign_ins_that_is_away_or_another_is_named(settings: LazyS
     away = said("https://127.0.0.1:9/realms/team")
     assert (
         not away.ok
-        and "COMPILEWATCH_OIDC_URL does not answer at https://127.0.0.1:9/realms/team/.well-known"
+        and "COMPILEWATCH_OIDC_URL does not respond at https://127.0.0.1:9/realms/team/.well-known"
         in away.sentence
     )
     with wire_server(
         answering(b'HTTP/1.1 200 OK\r\n\r\n{"issuer": "https://elsewhere.example"}')
     ) as server:
         other = said(f"http://127.0.0.1:{server.port}/realms/team")
-    assert not other.ok and "calls itself 'https://elsewhere.example'" in other.sentence
+    assert not other.ok and "issuer is 'https://elsewhere.example'" in other.sentence
 
 
 def test_quarantined_reports_are_named_with_their_reason(project: Project) -> None:

@@ -99,7 +99,7 @@ def test_its_chart_is_of_one_version_where_there_is_one(signed_in: Client, made:
 
 def test_title_and_fleet_say_no_two_numbers_of_other_ranks(signed_in: Client, made: Made) -> None:
     alert = diverged(made)
-    assert alert.title.endswith("more often than the others.")
+    assert alert.title.endswith("more time than the others.")
     Verdict.objects.filter(kind="watch").update(sentence=SENTENCE.format(6))
     text = shown(signed_in, "/p/ranking/")
     assert "the 6 others" in text and "the 9 others" not in text

@@ -89,7 +89,7 @@ def test_a_rank_of_another_graph_is_named_with_its_key_and_marked(
             compiled(one, 1, kind="backward", key="another of its own")
     text = shown(signed_in, made.url(BOARD))
     assert (
-        "Rank 3 asked the caches for another graph of <code>step (train.py:8)</code> (<code>aother789</code>) than the 3 others"
+        "Rank 3 requested a different graph of <code>step (train.py:8)</code> (<code>aother789</code>) from the caches than the 3 others"
         in text
     )
     assert text.count("not those of most") == 1 and "no rank told which graphs" not in text

@@ -52,7 +52,7 @@ def poison(project: Project, error: str) -> PoisonReport:
 def test_all_is_well(signed_in: Client, worker: None) -> None:
     html = page(signed_in)
     assert ">WELL<" in html.replace("</svg>WELL", ">WELL") and "NOT WELL" not in html
-    assert "1 worker is at work." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
+    assert "1 worker is working." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
     assert "None. Every report that was taken could be folded." in html
     assert "No report came in the last 24 hours" in html
 
