@@ -23,7 +23,7 @@ def project_create_from_name(*, name: str, actor: User, address: str | None = No
     ProjectError."""
     name = visible_name(" ".join(name.split()))
     if not 1 <= len(name) <= 100:
-        raise ProjectError("name: expected 1 to 100 characters.")
+        raise ProjectError("The name must have 1 to 100 characters.")
     base = slugify(name)[:56] or "project"
     taken = set(Project.objects.filter(slug__startswith=base).values_list("slug", flat=True))
     slug = next(
