@@ -2,9 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One process more than there are cores, for many tests wait for processes, networks and clocks; each of at most seven has its own Redis database.
+# One process more than cores, because many tests wait for processes, networks and clocks. At most seven: each process has its own Redis database.
 AT_ONCE = $(shell $(PYTHON) -c 'import os; print(min(7, 1 + (os.cpu_count() or 1)))')
-# The tests start hundreds of processes: where a shell forbids to keep bytecode, each of them would compile all anew.
+# The tests start hundreds of processes: without stored bytecode, each of them would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo up test test-machine test-sqlite test-browser test-postgresql faults frameworks check format bench shots calibrate image-check fuzz gpu gpu-ranks clean
@@ -15,18 +15,18 @@ help:  ## this list
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit("compilewatch needs Python 3.11 or later for the dashboard; this is " + sys.version.split()[0] + ". Choose another with make PYTHON=python3.12.") if sys.version_info < (3, 11) else None'
-	@echo "compilewatch: making $(VENV)"
+	@echo "compilewatch: creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 $(VENV)/.dashboard: $(VENV)/.python requirements.txt agents/pyproject.toml
-	@echo "compilewatch: installing what the dashboard needs (first start only, about a minute)"
+	@echo "compilewatch: installing the dashboard's packages (first start only, about a minute)"
 	@$(BIN)/python -m pip install --disable-pip-version-check -q --progress-bar on -r requirements.txt
 	@$(BIN)/python -m pip install --disable-pip-version-check -q --no-deps -e ./agents
 	@touch $@
 
 $(VENV)/.tests: $(VENV)/.dashboard tests/requirements.txt
-	@echo "compilewatch: installing what the tests need (torch is the large part)"
+	@echo "compilewatch: installing the tests' packages (torch is the largest)"
 	@$(BIN)/python tests/install_torch.py
 	@$(BIN)/python -m pip install --disable-pip-version-check -q -r tests/requirements.txt
 	@touch $@
@@ -43,15 +43,15 @@ test: $(VENV)/.tests test-machine test-sqlite test-browser test-postgresql  ## e
 test-machine: $(VENV)/.tests
 	@$(BIN)/python -m tests.machine --before
 
-# PostgreSQL and Redis are those that answer already, else some of this run's own.
+# PostgreSQL and Redis: running servers if available, else servers of this run.
 PYTEST = $(BIN)/python -m tests.services $(BIN)/python -m pytest
 # Each part ends with its slowest tests.
 SLOWEST = --durations 20 --durations-min 1
-# What fails beside the others, on a machine that they fill, is run once more by itself, and said to be; what fails there fails.
-ALONE = || { [ $$? -eq 1 ] && echo "compilewatch: what failed above is run once more, by itself" && $(PYTEST) --last-failed --last-failed-no-failures none --maxfail 5
+# Tests that fail in the parallel run, on a busy machine, run once more alone, after a message; a second failure counts.
+ALONE = || { [ $$? -eq 1 ] && echo "compilewatch: running the failed tests once more, alone" && $(PYTEST) --last-failed --last-failed-no-failures none --maxfail 5
 BESIDE = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
-# The whole line on SQLite: from a job to Slack, what the first release left and sends, and how it ends. The rest of tests/flow runs once, on PostgreSQL.
+# The whole line on SQLite: from a job to Slack, the first release's database and reports, and the shutdown. The rest of tests/flow runs once, on PostgreSQL.
 EMBEDDED = a_regressed_version_reaches_slack a_database_of_the_first_release_is_brought_forward \
 	a_server_of_the_first_release_takes_what_agents_send_now signals_that_come_together_end_it
 ON_POSTGRESQL = $(filter-out $(EMBEDDED:%=tests/flow/test_%.py),$(wildcard tests/flow/test_*.py))
@@ -68,7 +68,7 @@ test-postgresql: export COMPILEWATCH_TEST_DATABASE = postgresql
 test-postgresql: $(VENV)/.tests
 	$(PYTEST) --cache-clear $(SLOWEST) $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
 
-faults: $(VENV)/.tests  ## the fault list in full length (hours); interrupted, it goes on where it was
+faults: $(VENV)/.tests  ## the fault list in full length (hours); continues after an interruption
 	$(BIN)/python -m tests.services $(BIN)/python -m tests.faults
 
 frameworks: $(VENV)/.tests  ## the long forms of the tests with serving and training frameworks (minutes)
@@ -87,19 +87,19 @@ format: $(VENV)/.tests  ## rewrites Python and templates in the project's format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.tests  ## speed and memory, each beside a peer; one table at the end, one benchmark by `python -m tests.bench NAME`
+bench: $(VENV)/.tests  ## speed and memory, compared with peers; prints one table (one benchmark: `python -m tests.bench NAME`)
 	$(BIN)/python -m tests.services $(BIN)/python -m tests.bench
 
-shots: $(VENV)/.tests  ## takes the pictures of the guide anew, of a demo that runs: make shots PASSWORD=...
+shots: $(VENV)/.tests  ## retakes the guide's screenshots from a running demo: make shots PASSWORD=...
 	$(BIN)/python -m tests.browser.shots --password $(PASSWORD)
 
-calibrate: $(VENV)/.tests  ## how often the judge is wrong and what it finds, on simulated fleets beside peers (hours; goes on where it was)
+calibrate: $(VENV)/.tests  ## error rates and detection of the judge on simulated fleets, compared with peers (hours; resumable)
 	$(BIN)/python -m tests.bench.calibrate
 
 image-check: $(VENV)/.tests  ## the image's recipe in a clean Debian tree, its roles with a report, and `make demo` from a clone (root, minutes)
 	$(BIN)/python -m tests.services $(BIN)/python -m tests.image
 
-fuzz: $(VENV)/.tests  ## a hundred thousand odd calls of the agent, then a million spoiled reports for each stack (about an hour)
+fuzz: $(VENV)/.tests  ## a hundred thousand odd calls of the agent, then a million corrupted reports for each stack (about an hour)
 	COMPILEWATCH_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/agent/instrument/test_no_argument_reaches_the_job_as_an_exception.py --timeout=7200
 	COMPILEWATCH_TEST_MUTANTS=1000000 COMPILEWATCH_TEST_DATABASE=postgresql $(PYTEST) -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
 	COMPILEWATCH_TEST_MUTANTS=1000000 $(BIN)/python -m pytest -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
@@ -110,6 +110,6 @@ gpu-ranks:  ## the tests that need several GPUs of one machine
 gpu:  ## the tests that need CUDA, on a machine with CUDA and its own torch
 	PYTHONPATH=agents $(PYTHON) -m pytest -c tests/gpu/pytest.ini --rootdir tests/gpu tests/gpu
 
-clean:  ## removes everything that the other commands made
+clean:  ## removes everything that the other commands created
 	rm -rf $(VENV) .var agents/*.egg-info agents/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache test-results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -67,11 +67,14 @@ class Watchdog:
         if not waiting or working:
             self._idle_since = now
         if now - max(self._idle_since, self._received) > STUCK_AFTER_S:
-            return f"{waiting} tasks wait in Redis, and it has taken none for {STUCK_AFTER_S:.0f} s"
+            return (
+                f"{waiting} tasks are queued in Redis, and this worker has taken none for "
+                f"{STUCK_AFTER_S:.0f} s"
+            )
         if oldest is not None and min(oldest, folded) > STUCK_AFTER_S:
             return (
-                f"the oldest report has waited for {oldest:.0f} s, and it has folded nothing "
-                f"for {folded:.0f} s"
+                f"the oldest report has waited for {oldest:.0f} s, and this worker has folded "
+                f"nothing for {folded:.0f} s"
             )
         return ""
 
@@ -99,7 +102,7 @@ class FallbackScheduler(threading.Thread):
             except DatabaseError as error:
                 self._database(error)
             except Exception:
-                logger.exception("a sweep by the worker's own timer failed")
+                logger.exception("a sweep on the worker's own timer failed")
         connection.close()
 
     def stop(self, *, wait: float = 0.0) -> None:
@@ -125,7 +128,7 @@ class FallbackScheduler(threading.Thread):
             waiting=waiting, working=working, oldest=read_inbox_age(), folded=folded
         )
         if reason:
-            logger.error("this worker ends so that its supervisor starts it anew: %s.", reason)
+            logger.error("this worker exits so that its supervisor restarts it: %s.", reason)
             self._stopping.set()
             state.should_stop = STUCK_EXIT_CODE  # type: ignore[assignment]
             # A consumer that hangs ignores the stop flag.
@@ -136,11 +139,12 @@ class FallbackScheduler(threading.Thread):
     def _database(self, error: DatabaseError | None) -> None:
         if error is not None and not self._database_away:
             logger.warning(
-                "the database cannot be used (%s); this worker goes on when it is back.",
+                "the database is unavailable (%s); this worker continues when the database "
+                "is back.",
                 str(error).strip().split("\n")[0],
             )
         if error is None and self._database_away:
-            logger.warning("the database can be used again.")
+            logger.warning("the database is available again.")
         self._database_away = error is not None
 
 

@@ -83,7 +83,7 @@ class EmbeddedServer:
                 with contextlib.suppress(SystemExit):
                     run()
             except Exception:
-                logger.exception("a part of the embedded server ended")
+                logger.exception("a part of the embedded server stopped")
                 self.failed.set()
 
         return guarded

@@ -1,5 +1,5 @@
-"""Settings of a test run, put in place before Django reads them; COMPILEWATCH_TEST_DATABASE picks
-sqlite (default) or postgresql."""
+"""Settings of a test run, set before Django reads them; COMPILEWATCH_TEST_DATABASE selects sqlite
+(default) or postgresql."""
 
 import atexit
 import os
@@ -30,10 +30,10 @@ for name in [
 
 os.environ["COMPILEWATCH_DATA"] = str(DATA)
 os.environ.setdefault("PLAYWRIGHT_BROWSERS_PATH", str(Path.home() / ".cache" / "ms-playwright"))
-# What agents keep for their user goes to the run's own folder, in every process that a test starts.
+# Agents keep their user data in the run's folder, in every process that a test starts.
 os.environ["XDG_CACHE_HOME"] = str(DATA / "cache")
-# Neither changes what inductor compiles: one saves a pool of workers, the other a process that
-# tries out vector instructions.
+# Neither variable changes the output of inductor: one saves a worker pool, the other a process that
+# tests vector instructions.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 if DATABASE == "postgresql":
@@ -49,7 +49,7 @@ if DATABASE == "postgresql":
 
 @atexit.register
 def data_remove() -> None:
-    """Removes what the run wrote; a forked child leaves it to its parent."""
+    """Removes the data of the run; a forked child leaves the removal to its parent."""
     if os.getpid() == OWNER:
         shutil.rmtree(DATA, ignore_errors=True)
 
@@ -60,14 +60,14 @@ settings.load_profile("compilewatch")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leaves a test that says which part of the machine it needs, where that part is missing."""
+    """Skips a test whose required part of the machine is missing."""
     for marker in item.iter_markers("needs"):
         need(*marker.args)
 
 
 def asks_no_database(item: pytest.Item) -> bool:
     """True for a dashboard test without a database fixture: pytest-django refuses its queries, so
-    both databases give the same answer."""
+    both databases give the same result."""
     asked = {"db", "transactional_db", "live_server", "django_db_setup"}.intersection(
         getattr(item, "fixturenames", ())
     )
@@ -79,8 +79,8 @@ def asks_no_database(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out, without a skip that would look like something missing, what is for the other
-    database or for full runs."""
+    """Deselects tests of the other database or of full runs. A skip would look like a missing
+    part."""
     left_out = {"sqlite_only"} if DATABASE == "postgresql" else {"postgresql_only"}
     if os.environ.get("COMPILEWATCH_TEST_FAULTS") != "full":
         left_out.add("full_only")
@@ -94,5 +94,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if len(mine) < len(items):
         kept = set(map(id, mine))
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
-    # A long file that comes last leaves every process but its own without work.
+    # If a long file comes last, all other processes are idle.
     items[:] = sorted(mine, key=lambda item: not any(map(item.path.is_relative_to, LONG_FIRST)))

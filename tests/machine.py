@@ -1,6 +1,6 @@
-"""What the tests run against that `pip` does not bring, and what becomes of a test whose part the
-machine lacks: it is skipped with the command that installs it, and fails where CI=true. `python -m
-tests.machine` says what is missing."""
+"""Requirements of the tests that `pip` does not install. A test whose requirement is missing is
+skipped with the install command, and fails if CI=true. `python -m tests.machine` lists missing
+requirements."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ import pytest
 PLAYWRIGHTS = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH", Path.home() / ".cache/ms-playwright"))
 POSTGRESQL = os.environ.get("PGHOST", "127.0.0.1"), int(os.environ.get("PGPORT", "5432"))
 REDIS = urlsplit(os.environ.get("COMPILEWATCH_TEST_REDIS") or "redis://127.0.0.1:6379")
-"""The server alone: each process that runs tests has a database of its own there."""
+"""The server only: each process that runs tests has its own database there."""
 CI = os.environ.get("CI") == "true"
 
 
 class Part(NamedTuple):
-    """Debian's packages that bring it, and whether it is here."""
+    """Debian packages that provide the part, and whether the part is present."""
 
     packages: str
     here: Callable[[], object]
 
 
 def postgresql_programs() -> Path | None:
-    """The folder of `initdb`, the newest where Debian keeps several, else the one on PATH."""
+    """The folder of `initdb`: the newest of Debian's versions, else the one on PATH."""
     kept = sorted(
         Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parents[1].name)
     )
@@ -40,7 +40,7 @@ def postgresql_programs() -> Path | None:
 
 
 def answers(host: str | None, port: int) -> bool:
-    """Whether somebody listens there."""
+    """True if a server listens there."""
     try:
         socket.create_connection((host or "127.0.0.1", port), timeout=5).close()
     except OSError:
@@ -49,12 +49,12 @@ def answers(host: str | None, port: int) -> bool:
 
 
 def chromium() -> str | None:
-    """The system's; where there is none, playwright takes the one that it installed itself."""
+    """The system's Chromium, else the one that playwright installed."""
     return shutil.which("chromium")
 
 
 def compiles() -> bool:
-    """What Inductor needs for kernels of a CPU: a C++ compiler and Python's headers."""
+    """True if Inductor can compile CPU kernels: a C++ compiler and Python's headers are present."""
     compiler = os.environ.get("CXX", "").split()[:1] or ["g++"]
     return (
         bool(shutil.which(*compiler)) and Path(sysconfig.get_path("include"), "Python.h").exists()
@@ -80,22 +80,22 @@ PARTS = {
 
 
 def missing() -> list[str]:
-    """The names of the parts that are not here."""
+    """The names of missing parts."""
     return [name for name, part in PARTS.items() if not part.here()]
 
 
 def remedy(names: list[str]) -> str:
-    """What to do about them, after a colon; empty where no package helps."""
+    """The install command, after a colon; empty if no package helps."""
     packages = dict.fromkeys(" ".join(PARTS[name].packages for name in names).split())
     return f": apt-get install {' '.join(packages)}" if packages else ""
 
 
 def need(name: str) -> None:
-    """Leaves the test that asks unless the part is here."""
+    """Skips or fails the calling test unless the part is present."""
     if PARTS[name].here():
         return
     said = f"missing here: {name}{remedy([name])}"
-    if "PYTEST_CURRENT_TEST" not in os.environ:  # a benchmark, say
+    if "PYTEST_CURRENT_TEST" not in os.environ:  # for example in a benchmark
         sys.exit(said)
     if CI:
         pytest.fail(said, pytrace=False)
@@ -103,7 +103,8 @@ def need(name: str) -> None:
 
 
 def main() -> int:
-    """`--before` a run or `--after` it; never more than what was run is said to have passed."""
+    """Runs `--before` or `--after` a test run. The output never claims more than the run
+    covered."""
     absent = missing()
     if sys.argv[1:] == ["--after"]:
         print(f"compilewatch: every test {'that this machine can run ' * bool(absent)}passed")

@@ -1,5 +1,5 @@
-"""`python -m tests.services COMMAND...` runs a command beside PostgreSQL and Redis: those that
-answer already, else ones of its own, which end with it and of which no other test run knows."""
+"""`python -m tests.services COMMAND...` runs a command with PostgreSQL and Redis: running servers
+if available, else its own servers, which no other test run uses and which stop with the command."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.faults.private_redis import PrivateRedis
 from tests.flow.stack import POSTGRESQL, REDIS_URL
 from tests.machine import PARTS
 
-# Tests make and drop hundreds of databases; those that kill or copy a server start one of their
-# own, which syncs.
+# Tests create and drop hundreds of databases; tests that kill or copy a server start their own
+# server with fsync.
 UNSYNCED = ("fsync=off", "full_page_writes=off", "max_connections=200")
 
 
 def postgresql_answers() -> bool:
-    """Whether one is where the tests look for it and lets them in."""
+    """True if PostgreSQL responds at the tests' address and accepts the login."""
     try:
         psycopg.connect(dbname="postgres", connect_timeout=5, **POSTGRESQL).close()
     except psycopg.Error:
@@ -34,7 +34,7 @@ def postgresql_answers() -> bool:
 
 
 def redis_answers() -> bool:
-    """Whether one is where the tests look for it."""
+    """True if Redis responds at the tests' address."""
     try:
         with redis.Redis.from_url(REDIS_URL, socket_timeout=5) as connection:
             return bool(connection.ping())
@@ -43,7 +43,7 @@ def redis_answers() -> bool:
 
 
 def servers_start(own: ExitStack) -> dict[str, str]:
-    """What the environment needs to say of those that were started; they end with `own`."""
+    """Environment variables for the started servers; the servers end with `own`."""
     said = {}
     if not postgresql_answers() and PARTS["PostgreSQL's programs"].here():
         folder = own.enter_context(
@@ -53,22 +53,20 @@ def servers_start(own: ExitStack) -> dict[str, str]:
         own.callback(cluster.close)
         cluster.start()
         said |= {f"PG{name.upper()}": value for name, value in cluster.address.items()}
-        print(
-            f"compilewatch: PostgreSQL of this run's own listens on port {cluster.port}", flush=True
-        )
+        print(f"compilewatch: PostgreSQL of this run listens on port {cluster.port}", flush=True)
     if not redis_answers() and PARTS["Redis's program"].here():
         server = PrivateRedis(
             Path(own.enter_context(tempfile.TemporaryDirectory(prefix="compilewatch-redis-")))
         )
         own.callback(server.close)
         said["COMPILEWATCH_TEST_REDIS"] = server.url
-        print(f"compilewatch: Redis of this run's own listens on port {server.port}", flush=True)
+        print(f"compilewatch: Redis of this run listens on port {server.port}", flush=True)
     return said
 
 
 def command_run(words: list[str], environment: dict[str, str]) -> int:
-    """Its status. What ends a run goes to the command, which tidies up while the servers are
-    there."""
+    """The command's exit status. Signals go to the command, which cleans up while the servers still
+    run."""
     command = subprocess.Popen(words, env=environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -78,8 +76,8 @@ def command_run(words: list[str], environment: dict[str, str]) -> int:
 
 
 def main() -> int:
-    """The command's status; 3 where servers did not start or end, for 1 is what pytest says of
-    tests that failed."""
+    """The command's exit status; 3 if servers did not start or end, because pytest uses 1 for
+    failed tests."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:
@@ -87,8 +85,8 @@ def main() -> int:
             return command_run(sys.argv[1:], os.environ | servers_start(own))
     except (OSError, subprocess.SubprocessError, AssertionError, LookupError) as error:
         print(
-            "compilewatch: PostgreSQL and Redis of this run's own did not work: "
-            f"{type(error).__name__}: {error}",
+            f"compilewatch: PostgreSQL and Redis of this run failed: {type(error).__name__}: "
+            f"{error}",
             file=sys.stderr,
         )
         return 3

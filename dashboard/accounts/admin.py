@@ -39,7 +39,7 @@ class UserAdmin(ReadOnlyAdmin):
     )
     actions = ("close", "open_again", "second_step", "sign_out")
 
-    @admin.action(description="Close: may not sign in, and is signed out now")
+    @admin.action(description="Close accounts: no sign-in, and signed out now")
     def close(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Closes the accounts of people who have left."""
         self._apply_to_each(
@@ -50,7 +50,7 @@ class UserAdmin(ReadOnlyAdmin):
             ),
         )
 
-    @admin.action(description="Open again")
+    @admin.action(description="Reopen accounts")
     def open_again(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Reopens closed accounts."""
         self._apply_to_each(
@@ -61,7 +61,7 @@ class UserAdmin(ReadOnlyAdmin):
             ),
         )
 
-    @admin.action(description="Take the second step away")
+    @admin.action(description="Remove second factor")
     def second_step(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Removes the second factor of people who lost their app and recovery codes."""
         self._apply_to_each(
@@ -92,7 +92,9 @@ class UserAdmin(ReadOnlyAdmin):
             except OperatorActionError as error:
                 messages.error(request, f"{user.get_username()}: {error}")
             else:
-                messages.success(request, f"{user.get_username()}: done, and noted in the record.")
+                messages.success(
+                    request, f"{user.get_username()}: done, and recorded in the audit log."
+                )
 
 
 @admin.register(AuditEntry, site=SITE)

@@ -34,8 +34,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     error_messages = DefaultAccountAdapter.error_messages | {
         "username_password_mismatch": "The name or the password is not correct.",
-        "too_many_login_attempts": "Too many wrong passwords. The next try "
-        "is possible within 5 minutes.",
+        "too_many_login_attempts": "Too many failed sign-ins. Try again in up to 5 minutes.",
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
@@ -73,7 +72,9 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         with write_transaction():
             acquire_advisory_lock("user names")
             if SocialAccount.objects.filter(provider=account.provider, uid=account.uid).exists():
-                raise PermissionDenied("the same person came twice in one moment, and is in")
+                raise PermissionDenied(
+                    "the same person signed in twice at the same moment, and is signed in"
+                )
             if form is None and User.objects.filter(username__iexact=person.username).exists():
                 person.username = ""
             saved: User = super().save_user(request, sociallogin, form)
@@ -91,9 +92,9 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         extra_context: Any = None,
     ) -> None:
         """Logs each refusal except a cancellation by the person."""
-        why = exception or f"it answered error={request.GET.get('error', '')[:80]!r}"
+        why = exception or f"the provider returned error={request.GET.get('error', '')[:80]!r}"
         if not (extra_context or {}).get("state"):
-            why = "no sign-in that began in this browser waits for the answer"
+            why = "the browser has no pending sign-in for this response"
         if error != AuthError.CANCELLED:
             refusal_log(provider.sub_id, why)
 
@@ -124,7 +125,7 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
             return _build_cipher().decrypt(encrypted_text.encode()).decode()
         except InvalidToken as error:
             raise ValueError(
-                "COMPILEWATCH_KEY_PEPPER is another than when this second factor was set up."
+                "COMPILEWATCH_KEY_PEPPER has changed since this second factor was set up."
             ) from error
 
 

@@ -49,7 +49,8 @@ def id_token_read(
     """Returns the claims of a valid token. Raises OAuth2Error with the reason, for the log."""
     if not isinstance(text, str):
         raise OAuth2Error(
-            "its answer has no ID token: expected id_token, which the scope openid asks for"
+            "the provider's response has no ID token: expected id_token, which the scope "
+            "openid requests"
         )
     try:
         key = _find_key(jwt.get_unverified_header(text), keys)
@@ -89,8 +90,8 @@ def _find_key(header: dict[str, Any], keys: Any) -> jwt.PyJWK:
     ]
     if len(fitting) != 1:
         raise OAuth2Error(
-            f"the ID token names the key {name!r}, and {len(fitting)} of the provider's "
-            "keys fit, expected one"
+            f"the ID token names the key {name!r}, which matches {len(fitting)} of the provider's "
+            "keys, expected one"
         )
     return jwt.PyJWK(fitting[0], algorithm=algorithm)
 
@@ -100,13 +101,14 @@ def _check(claims: dict[str, Any], client: str, nonce: str) -> None:
     several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
     if (several or "azp" in claims) and claims.get("azp") != client:
         raise OAuth2Error(
-            f"the ID token was made for the client {claims.get('azp')!r} (azp), expected {client!r}"
+            f"the ID token was issued to the client {claims.get('azp')!r} (azp), expected "
+            f"{client!r}"
         )
     found = claims.get("nonce")
     if not isinstance(found, str) or not hmac.compare_digest(found.encode(), nonce.encode()):
         raise OAuth2Error(
-            "the ID token has another nonce: it belongs to another sign-in than the one "
-            "that began here"
+            "the ID token has another nonce: it belongs to a sign-in that did not begin in this "
+            "browser"
         )
     subject = claims["sub"]
     if not (subject.isascii() and subject.isprintable() and 1 <= len(subject) <= MAX_SUBJECT_CHARS):

@@ -37,8 +37,8 @@ class AuditEntry(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
-            raise TypeError("an audit entry is never changed")
+            raise TypeError("an audit entry cannot be changed")
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        raise TypeError("an audit entry is never deleted")
+        raise TypeError("an audit entry cannot be deleted")

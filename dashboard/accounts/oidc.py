@@ -29,7 +29,7 @@ def _handle_provider_errors(view: Callable[..., HttpResponse]) -> Callable[..., 
         try:
             return view(request, provider_id)
         except SocialApp.DoesNotExist as error:
-            raise Http404("There is no such sign-in provider.") from error
+            raise Http404("Sign-in provider not found.") from error
         except (RequestException, OAuth2Error) as error:
             refusal_log(provider_id, error)
             return render(request, "socialaccount/authentication_error.html", status=401)

@@ -41,7 +41,7 @@ class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
         Raises OAuth2Error if the issuer differs from the setting, or an endpoint uses plain http.
         """
         if self._config is None:
-            with _refuse_malformed("what it says of itself"):
+            with _refuse_malformed("the discovery document"):
                 self._config = _check_config(
                     super().openid_config, self.get_provider().app.settings["server_url"]
                 )
@@ -50,7 +50,7 @@ class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
     def get_access_token_data(
         self, request: HttpRequest, app: Any, client: Any, pkce_code_verifier: str | None = None
     ) -> dict[str, Any]:
-        with _refuse_malformed("its answer to the code"):
+        with _refuse_malformed("the token response"):
             self._nonce = derive_nonce(pkce_code_verifier or "")
             data: dict[str, Any] = super().get_access_token_data(
                 request, app, client, pkce_code_verifier=pkce_code_verifier
@@ -61,7 +61,7 @@ class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
         self, request: HttpRequest, app: Any, token: SocialToken, **kwargs: Any
     ) -> Any:
         """Identifies the person by the ID token. Userinfo of the same subject adds names."""
-        with _refuse_malformed("what it says of the person"):
+        with _refuse_malformed("the ID token or userinfo"):
             claims = id_token_read(
                 kwargs["response"]["id_token"],
                 keys=self._keys(),
@@ -71,7 +71,7 @@ class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
             )
             userinfo = self._fetch_user_info(token.token)
             if userinfo["sub"] != claims["sub"]:
-                raise OAuth2Error("its userinfo is of another person (sub) than its ID token")
+                raise OAuth2Error("the userinfo belongs to another person (sub) than the ID token")
             data = {
                 "userinfo": _select_claims(claims | userinfo),
                 "id_token": {"iss": claims["iss"], "sub": claims["sub"]},
@@ -112,12 +112,14 @@ def _check_config(config: dict[str, Any], server: str) -> dict[str, Any]:
     issuer = config["issuer"]
     if issuer.rstrip("/") != server.rstrip("/"):
         raise OAuth2Error(
-            f"it calls itself {issuer[:200]!r}, expected {server!r}: COMPILEWATCH_OIDC_URL "
-            "has to be the issuer's address"
+            f"the provider's issuer is {issuer[:200]!r}, expected {server!r}: set "
+            "COMPILEWATCH_OIDC_URL to the issuer's URL"
         )
     for name in ENDPOINTS:
         if urlsplit(config[name]).scheme not in ("https", urlsplit(server).scheme):
-            raise OAuth2Error(f"its {name} is {config[name][:200]!r}, expected an https address")
+            raise OAuth2Error(
+                f"the provider's {name} is {config[name][:200]!r}, expected an https URL"
+            )
     return config
 
 
@@ -149,6 +151,5 @@ def _refuse_malformed(what: str) -> Iterator[None]:
         RecursionError,
     ) as error:
         raise OAuth2Error(
-            f"{what} is not what OpenID Connect agrees on ({type(error).__name__}: "
-            f"{str(error)[:100]!r})"
+            f"{what} does not follow OpenID Connect ({type(error).__name__}: {str(error)[:100]!r})"
         ) from error

@@ -37,7 +37,9 @@ class BoundedSession(requests.Session):  # type: ignore[misc]  # requests has no
         try:
             return call_with_timeout(work, seconds=REQUEST_TIMEOUT_S)
         except TimeoutError as error:
-            raise requests.Timeout(f"no whole answer within {REQUEST_TIMEOUT_S:.0f} s") from error
+            raise requests.Timeout(
+                f"no complete response within {REQUEST_TIMEOUT_S:.0f} s"
+            ) from error
 
 
 def _read_body(response: requests.Response, until: float) -> requests.Response:
@@ -45,7 +47,8 @@ def _read_body(response: requests.Response, until: float) -> requests.Response:
     with response:
         if response.is_redirect:
             raise requests.TooManyRedirects(
-                "it redirects to another address, which is not followed: the secret would go there"
+                "the provider redirects to another address; redirects are not followed, "
+                "because they would receive the secret"
             )
         parts, size = [], 0
         while part := response.raw.read1(65536, decode_content=False):
@@ -53,9 +56,9 @@ def _read_body(response: requests.Response, until: float) -> requests.Response:
             size += len(part)
             if size > MAX_RESPONSE_BYTES:
                 raise requests.exceptions.ContentDecodingError(
-                    f"its answer is longer than {MAX_RESPONSE_BYTES:,} bytes"
+                    f"the response is longer than {MAX_RESPONSE_BYTES:,} bytes"
                 )
             if time.monotonic() > until:
-                raise requests.Timeout(f"no whole answer within {REQUEST_TIMEOUT_S:.0f} s")
+                raise requests.Timeout(f"no complete response within {REQUEST_TIMEOUT_S:.0f} s")
     response._content = b"".join(parts)  # requests keeps a body that was read here
     return response

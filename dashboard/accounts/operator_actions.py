@@ -18,7 +18,7 @@ class OperatorActionError(ValueError):
 def user_active_set(*, user: User, active: bool, actor: User, address: str | None = None) -> None:
     """Closes an account and ends its sessions, or reopens the account."""
     if user.pk == actor.pk:
-        raise OperatorActionError("Nobody closes or opens their own account.")
+        raise OperatorActionError("You cannot close or reopen your own account.")
     with write_transaction():
         before, user.is_active = user.is_active, active
         user.save(update_fields=["is_active"])
@@ -38,9 +38,7 @@ def user_second_step_remove(*, user: User, actor: User, address: str | None = No
     """Removes the second factor of a person who lost the app and the recovery codes. From then on
     the password alone signs the person in."""
     if user.pk == actor.pk:
-        raise OperatorActionError(
-            "Your own second step is switched off on the page of your account."
-        )
+        raise OperatorActionError("Remove your own second factor on your account page.")
     with write_transaction():
         gone, _ = Authenticator.objects.filter(user=user).delete()
         _audit("user.second_step", user, actor, address, None, {"removed": gone})

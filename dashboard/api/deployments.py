@@ -65,7 +65,7 @@ def deployments(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
         return error_response(
             429,
             "too_many",
-            f"More than {MAX_MARKS_PER_HOUR} deployments in an hour.",
+            f"More than {MAX_MARKS_PER_HOUR} deployments in an hour; try again later.",
             retry_after=600,
         )
     body = {
@@ -88,7 +88,7 @@ def _build_mark(posted: Posted) -> PostedMark:
     """
     at = posted.at.astimezone(clock.now().tzinfo).replace(microsecond=0)
     if not clock.now() - MAX_AGE < at < clock.now() + MAX_AHEAD:
-        raise ValueError("at: expected a time of the last 400 days, and none in the future.")
+        raise ValueError("at: expected a time within the last 400 days and not in the future.")
     told = PostedMark(
         model=visible_name(posted.model),
         version=visible_name(posted.version),
@@ -107,7 +107,7 @@ def _build_mark(posted: Posted) -> PostedMark:
     ):
         if len(getattr(told, name)) > most:
             raise ValueError(
-                f"{name}: longer than {most} characters, with what does not show written "
-                "as its code."
+                f"{name}: longer than {most} characters, counting the codes of invisible "
+                "characters."
             )
     return told

@@ -1,5 +1,4 @@
-"""The page of the OpenAPI document: drawn here from the document itself, so that it needs no script
-and no other host."""
+"""API reference page, rendered from the OpenAPI document without scripts or other hosts."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ TAG_ORDER = (
 
 @dataclass(frozen=True)
 class FieldRow:
-    """A parameter or a field of an answer."""
+    """A parameter or a field of a response."""
 
     name: str
     kind: str
@@ -37,7 +36,7 @@ class FieldRow:
 
 @dataclass(frozen=True)
 class OperationRow:
-    """One address and method."""
+    """One path and method."""
 
     id: str
     method: str
@@ -52,7 +51,7 @@ class OperationRow:
 
 @dataclass(frozen=True)
 class ShapeRow:
-    """One object that answers are made of."""
+    """One object of the responses."""
 
     name: str
     text: str
@@ -61,7 +60,8 @@ class ShapeRow:
 
 @require_safe
 def reference(request: HttpRequest) -> HttpResponse:
-    """For everyone: it says what can be asked, and nothing that was answered."""
+    """Serves the API reference to everyone. The page describes the interface and contains no
+    data."""
     groups, shapes = _build_content()
     return render(
         request,
@@ -133,7 +133,7 @@ def _fields(schema: dict[str, Any]) -> list[FieldRow]:
 
 
 def _describe_type(schema: dict[str, Any]) -> tuple[str, str]:
-    """A type in words, and the object that it leads to."""
+    """Describes a type in words, with a link to its object."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return name, name
@@ -150,7 +150,7 @@ def _describe_type(schema: dict[str, Any]) -> tuple[str, str]:
 
 
 def _describe_bounds(schema: dict[str, Any], text: str) -> str:
-    """The description, and what JSON Schema says of it in words."""
+    """The description, and the limits of the JSON Schema in words."""
     said = [text.rstrip(".") + "." if text else ""]
     if choices := [one for one in schema.get("enum", []) if one]:
         said.append(f"One of {', '.join(choices)}.")

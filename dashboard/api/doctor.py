@@ -28,7 +28,8 @@ MAX_CLOCK_DIFFERENCE_S = 2.0
 """Maximum difference between the clocks of this machine and the database: both count minutes."""
 MAX_PROBED_TARGETS = 10
 FALLBACK_TEXT = (
-    "workers go on by their own timer, more slowly. See COMPILEWATCH_REDIS_URL and that server."
+    "workers continue on their own timer, more slowly. Check COMPILEWATCH_REDIS_URL and the "
+    "Redis server."
 )
 PROVIDER_TIMEOUT_S = 5.0
 
@@ -65,7 +66,7 @@ def run_doctor() -> list[Check]:
 def _explain_no_answer(found: list[Check]) -> str:
     """Explains why the database does not answer a check: missing migrations, or no connection."""
     missing = [check for check in found if check.name == "migrations" and check.value]
-    return "migrations are not applied" if missing else NO_ANSWER_TEXT
+    return "migrations are missing" if missing else NO_ANSWER_TEXT
 
 
 def _report_unusable_database(error: DatabaseError) -> Check:
@@ -101,7 +102,7 @@ def settings_check() -> Check:
         0,
         0,
         "warnings",
-        "The settings are those of a server that others may reach.",
+        "The settings are safe for a server that other machines can reach.",
     )
 
 
@@ -114,7 +115,7 @@ def beat_check() -> Check:
     alive = [age for age in seen if age <= WORKER_GONE_AFTER_S]
     if settings.EMBEDDED or alive:
         said = (
-            f"{len(alive)} beats run; one is enough, and every slot runs once."
+            f"{len(alive)} beats run; one is enough, and every slot still runs once."
             if len(alive) > 1
             else "Beat runs."
         )
@@ -126,14 +127,14 @@ def beat_check() -> Check:
         min(seen, default=None),
         WORKER_GONE_AFTER_S,
         "s",
-        "No beat was heard of: workers sweep by their own timer, less often.",
+        "No beat is online: workers sweep on their own timer, less often.",
     )
 
 
 def redis_check() -> Check:
     """Checks Redis with a write, as a task would do."""
     if settings.EMBEDDED:
-        return Check("redis", True, None, None, "", "The embedded mode needs none.")
+        return Check("redis", True, None, None, "", "The embedded mode does not use Redis.")
     waiting = BROKER.probe()
     if waiting is None:
         return Check(
@@ -142,7 +143,7 @@ def redis_check() -> Check:
             None,
             None,
             "",
-            f"Redis at {broker_address()} cannot be used ({BROKER.reason}): {FALLBACK_TEXT}",
+            f"Redis at {broker_address()} is unavailable ({BROKER.reason}): {FALLBACK_TEXT}",
         )
     return Check(
         "redis",
@@ -150,7 +151,7 @@ def redis_check() -> Check:
         waiting,
         None,
         "tasks",
-        f"Redis at {broker_address()} answers; {waiting} tasks wait there.",
+        f"Redis at {broker_address()} works; {waiting} tasks are queued.",
     )
 
 
@@ -163,7 +164,7 @@ def clock_check() -> Check:
             0.0,
             MAX_CLOCK_DIFFERENCE_S,
             "s",
-            "The database has the clock of this machine.",
+            "The database uses the clock of this machine.",
         )
     with connection.cursor() as cursor:
         before = clock.unix()
@@ -182,7 +183,7 @@ def clock_check() -> Check:
         apart,
         MAX_CLOCK_DIFFERENCE_S,
         "s",
-        "This machine's clock and the database's agree.",
+        "The clocks of this machine and the database agree.",
     )
 
 
@@ -201,12 +202,12 @@ def secrets_check() -> Check:
     open_to_all = [str(file) for file in files if file.exists() and file.stat().st_mode & 0o004]
     if open_to_all:
         mend = (
-            "chmod o-r, and let its owner or group be the dashboard's own; for a volume of "
-            "Kubernetes defaultMode: 0440 and fsGroup"
+            "run chmod o-r and give the dashboard's user or group ownership; for a Kubernetes "
+            "volume, set defaultMode: 0440 and fsGroup"
         )
-        said = f"Everybody on this machine can read {', '.join(open_to_all)}: {mend}."
+        said = f"Every user of this machine can read {', '.join(open_to_all)}: {mend}."
         return Check("secrets", False, len(open_to_all), 0, "files", said)
-    return Check("secrets", True, 0, 0, "files", "No file with a secret is open to everybody.")
+    return Check("secrets", True, 0, 0, "files", "No secret file is readable by every user.")
 
 
 def mail_check() -> Check:
@@ -218,8 +219,8 @@ def mail_check() -> Check:
             None,
             None,
             "",
-            "No mail server is set: invitations are links to copy, and there are no e-mail "
-            "channels.",
+            "No mail server is configured: invitations are links to copy, and e-mail channels "
+            "are unavailable.",
         )
     where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     try:
@@ -233,21 +234,26 @@ def mail_check() -> Check:
             None,
             None,
             "",
-            f"The mail server {where} does not take us: "
+            f"The mail server {where} refuses the connection: "
             f"{str(error).strip() or type(error).__name__}",
         )
-    return Check("mail", True, None, None, "", f"The mail server {where} takes us.")
+    return Check("mail", True, None, None, "", f"The mail server {where} accepts the connection.")
 
 
 def provider_check() -> Check:
     """Reads the discovery document of the sign-in provider, as a sign-in would."""
     if not settings.ENV.oidc:
         return Check(
-            "sign-in", True, None, None, "", "People sign in with passwords; no provider is set."
+            "sign-in",
+            True,
+            None,
+            None,
+            "",
+            "No sign-in provider is configured: people sign in with passwords.",
         )
     address = f"{settings.ENV.oidc.url}/.well-known/openid-configuration"
     try:
-        # The address is the operator's, https by its setting.
+        # The operator set the address, and the setting requires https.
         with urllib.request.urlopen(address, timeout=PROVIDER_TIMEOUT_S) as answer:
             issuer = json.loads(answer.read(1 << 20)).get("issuer", "")
     except (OSError, ValueError, AttributeError) as error:
@@ -257,7 +263,7 @@ def provider_check() -> Check:
             None,
             None,
             "",
-            f"The provider of COMPILEWATCH_OIDC_URL does not answer at {address}: {error}.",
+            f"The provider of COMPILEWATCH_OIDC_URL does not respond at {address}: {error}.",
         )
     if str(issuer).rstrip("/") != settings.ENV.oidc.url:
         return Check(
@@ -266,10 +272,10 @@ def provider_check() -> Check:
             None,
             None,
             "",
-            f"The provider of COMPILEWATCH_OIDC_URL calls itself {issuer!r}: set that address.",
+            f"The provider's issuer is {issuer!r}: set COMPILEWATCH_OIDC_URL to that URL.",
         )
     return Check(
-        "sign-in", True, None, None, "", f"The provider at {settings.ENV.oidc.url} answers."
+        "sign-in", True, None, None, "", f"The provider at {settings.ENV.oidc.url} responds."
     )
 
 
@@ -289,8 +295,8 @@ def outbound_check() -> Check:
     if failed:
         return Check("outbound", False, len(failed), 0, "places", " ".join(failed))
     said = (
-        f"{len(places)} places of channels can be reached."
+        f"All {len(places)} channel addresses can be reached."
         if places
-        else "No channel sends anywhere yet."
+        else "No channel is configured yet."
     )
     return Check("outbound", True, 0, 0, "places", said)

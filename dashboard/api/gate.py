@@ -95,7 +95,7 @@ def _evaluate_deployment(
     if verdict is None:
         return _inconclusive(
             "not_judged",
-            f"{deployment.version.name} is not judged yet.",
+            f"{deployment.version.name} has not been evaluated yet.",
             wait=deployment.ended_minute is None,
         )
     if rank_severity(verdict.kind) and (
@@ -123,7 +123,8 @@ def _find_stale_data(deployment: Deployment, verdict: Verdict) -> GateResult | N
     name, minute = deployment.version.name, clock.minute_of(clock.unix())
     if deployment.ended_minute is not None:
         return _inconclusive(
-            "ended", f"{name} has taken no calls since {_format_minute(deployment.last_minute)}."
+            "ended",
+            f"{name} has received no traffic since {_format_minute(deployment.last_minute)}.",
         )
     if deployment.last_minute < minute - SILENT_AFTER_MINUTES:
         return _inconclusive(
@@ -142,7 +143,7 @@ def _find_stale_data(deployment: Deployment, verdict: Verdict) -> GateResult | N
     if judged is None or last < minute - SILENT_AFTER_MINUTES:
         return _inconclusive(
             "judge_late",
-            f"{name} was last judged at {_format_minute(last)}: the judge is behind.",
+            f"{name} was last evaluated at {_format_minute(last)}: evaluation is behind.",
             wait=True,
         )
     return None
@@ -153,9 +154,11 @@ def _find_alert_decision(verdict: Verdict, alert: Alert) -> dict[str, str] | Non
     if alert.state != AlertState.RESOLVED or _is_worse(verdict, alert.worst, alert.verdict):
         return None
     if alert.outcome == AlertOutcome.ACCEPTED:
-        return _reason("accepted", f"An operator accepted it as the new normal (A-{alert.number}).")
+        return _reason(
+            "accepted", f"An operator accepted this level as the new baseline (A-{alert.number})."
+        )
     if alert.outcome == AlertOutcome.DISMISSED:
-        return _reason("dismissed", f"An operator called A-{alert.number} a false alarm.")
+        return _reason("dismissed", f"An operator marked A-{alert.number} as a false positive.")
     return None
 
 
@@ -180,7 +183,9 @@ def _find_acceptance(deployment: Deployment, verdict: Verdict) -> dict[str, str]
     )
     if _is_worse(verdict, seen.kind if seen else "", seen):
         return None
-    return _reason("accepted", f"{choice.chosen_by_name} accepted it as the new normal.")
+    return _reason(
+        "accepted", f"{choice.chosen_by_name} accepted this version as the new baseline."
+    )
 
 
 def _is_worse(verdict: Verdict, kind: str, seen: Verdict | None) -> bool:
@@ -197,7 +202,7 @@ def _build_unknown(project_id: int, model: str, version: str, environment: str) 
     if not WatchedModel.objects.filter(project_id=project_id, name=model).exists():
         return _inconclusive(
             "unknown_model",
-            f"No instance of a model {model} has ever reported to this project.",
+            f"No instance of the model {model} has ever reported to this project.",
             wait=True,
         )
     if not ModelVersion.objects.filter(

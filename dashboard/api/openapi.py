@@ -16,22 +16,21 @@ from dashboard.api.read.router import read_document
 from dashboard.ingest.openapi import build_openapi_document
 
 ABOUT = (
-    "Times are ISO 8601 in UTC, durations seconds, sizes bytes, shares between 0 and 1; "
-    "null is what nobody reported, which is not zero."
-    " Fields are only ever added. Every GET answer has an ETag: send it as If-None-Match "
-    "and hear 304 while nothing changed. Lists give"
-    " `next`, which is the `cursor` of the items that follow. An error is {cw, code, "
-    "detail}; the detail names the field."
+    "Times are ISO 8601 in UTC, durations seconds, sizes bytes, shares between 0 and 1; null "
+    "means not reported, which is not zero. Fields are only ever added. Every GET response has "
+    "an ETag: send it as If-None-Match to receive 304 while nothing has changed. Lists return "
+    "`next`: pass it as `cursor` for the next page. An error is {cw, code, detail}; the detail "
+    "names the field."
 )
 _ERROR_RESPONSES = {
     "400": "A parameter or field is wrong; the detail names it.",
     "401": "The key is missing, mistyped, unknown, revoked or expired.",
-    "403": "The key is of another kind, or came over plain http.",
-    "404": "There is no such thing in what may be read.",
-    "429": "Too many requests; Retry-After says when to come back.",
-    "503": "The database does not answer right now; Retry-After says when to come back.",
+    "403": "The key is of another kind, or was sent over plain http.",
+    "404": "Not found, or not readable with this key.",
+    "429": "Too many requests; retry after the seconds of Retry-After.",
+    "503": "The database does not respond; retry after the seconds of Retry-After.",
 }
-_SCHEMES = {"ing": "sends reports", "api": "reads", "dep": "tells of deployments"}
+_SCHEMES = {"ing": "sends reports", "api": "reads", "dep": "records deployments"}
 _READ_MODULE = re.compile(
     r".*_read_(?:findings_instances|models_versions|timeseries|verdicts_alerts)_|^(?:deployment|reports)_"
 )
@@ -96,17 +95,16 @@ def _scheme(kind: str, does: str) -> dict[str, str]:
 def _gate() -> dict[str, Any]:
     return {
         "operationId": "gate",
-        "summary": "Whether a version may go on",
-        "description": "Only data or a person's word passes, silence "
-        "never. A version that nobody knows "
-        "is inconclusive, with 200.",
+        "summary": "Gate",
+        "description": "Passes only on data or a person's decision; missing data never passes. "
+        "An unknown version is inconclusive, with status 200.",
         "parameters": [
             _parameter("model"),
             _parameter("version"),
             _parameter("environment", default="production"),
         ],
         "responses": {
-            "200": _json({"type": "object", "properties": _gate_fields()}, "The answer.")
+            "200": _json({"type": "object", "properties": _gate_fields()}, "The response.")
         },
     }
 
@@ -115,7 +113,7 @@ def _gate_fields() -> dict[str, Any]:
     """The properties of the gate's answer, by name."""
     texts = {
         "state": "pass, fail or inconclusive",
-        "sentence": "What was found, for people.",
+        "sentence": "The finding, for people.",
         "verdict": "",
         "baseline": "",
     }
@@ -143,11 +141,11 @@ def _gate_fields() -> dict[str, Any]:
         "cw": {"type": "integer"},
         "wait": {
             "type": "boolean",
-            "description": "Whether asking again in a minute may bring another answer.",
+            "description": "Whether a request a minute later may return another result.",
         },
         "reasons": {"type": "array", "items": reason},
         "simulated": {"type": ["boolean", "null"]},
-        "bound": {"description": "What HEALTHY rules out, by metric; null where nothing is said."},
+        "bound": {"description": "The change that HEALTHY rules out, by metric; null if unknown."},
     }
 
 
@@ -164,13 +162,12 @@ def _deployments(posted: dict[str, Any]) -> dict[str, Any]:
     }
     return {
         "operationId": "deployment_post",
-        "summary": "CI tells what it deployed",
-        "description": "It is shown as a mark; verdicts follow the "
-        "traffic. Sent again it tells of the "
-        "same deployment.",
+        "summary": "Record a deployment",
+        "description": "The deployment is shown as a mark; verdicts follow the traffic. A "
+        "repeated request refers to the same deployment.",
         "requestBody": {"required": True, "content": {"application/json": {"schema": posted}}},
         "responses": {
-            "200": _json(answer, "It is known already."),
+            "200": _json(answer, "The mark already exists."),
             "201": _json(answer, "A new mark."),
         },
     }

@@ -78,13 +78,13 @@ class PipelineCollector:
         """Yields every family, in the order of the pipeline."""
         totals = totals_read()
         yield InfoMetricFamily(
-            "compilewatch", "The version that answers.", value={"version": __version__}
+            "compilewatch", "The version of this server.", value={"version": __version__}
         )
         yield from _build_intake_metrics(totals)
         yield from _build_fold_metrics(totals)
         yield from _build_stage_metrics(totals)
         yield _labelled_gauge(
-            "deliveries", "Messages, by how far they got.", "state", count_deliveries_by_state()
+            "deliveries", "Notifications by delivery state.", "state", count_deliveries_by_state()
         )
         yield from _build_worker_metrics()
         yield from collect_version_metrics(self._projects)
@@ -94,22 +94,22 @@ def _build_intake_metrics(totals: Totals) -> Iterator[Metric]:
     """Accepted and refused requests, and the commits of accepted reports."""
     yield _counter(
         "reports_accepted",
-        "Reports acknowledged; one that is sent again counts again.",
+        "Acknowledged reports; a report sent again counts again.",
         totals,
         "accepted",
         "reports",
     )
     yield _counter(
         "bytes_accepted",
-        "Bytes of acknowledged requests, as they came over the wire.",
+        "Bytes of acknowledged requests on the wire.",
         totals,
         "accepted",
         "bytes",
     )
-    yield _labelled_counter("refused", "Requests and reports refused.", "code", totals, "refused")
+    yield _labelled_counter("refused", "Refused requests and reports.", "code", totals, "refused")
     commits = SummaryMetricFamily(
         "compilewatch_commit_seconds",
-        "Seconds of commits, each of the requests that came meanwhile.",
+        "Seconds per commit; one commit stores all requests that arrived in the meantime.",
     )
     commits.add_metric(
         [],
@@ -121,8 +121,12 @@ def _build_intake_metrics(totals: Totals) -> Iterator[Metric]:
 
 def _build_fold_metrics(totals: Totals) -> Iterator[Metric]:
     """The inbox, the delay of folds, and reports that failed to fold."""
-    yield _gauge("inbox_rows", "Reports that wait to be folded.", count_inbox_reports())
-    yield _gauge("inbox_age_seconds", "How long the oldest of them has waited.", read_inbox_age())
+    yield _gauge("inbox_rows", "Reports waiting to be folded.", count_inbox_reports())
+    yield _gauge(
+        "inbox_age_seconds",
+        "Seconds that the oldest of these reports has waited.",
+        read_inbox_age(),
+    )
     lag = SummaryMetricFamily(
         "compilewatch_fold_lag_seconds", "Seconds from a report's arrival to its fold."
     )
@@ -134,17 +138,17 @@ def _build_fold_metrics(totals: Totals) -> Iterator[Metric]:
     yield lag
     yield _gauge(
         "reports_set_aside",
-        "Reports that could not be folded in three tries and wait for manage.py refold.",
+        "Reports that failed to fold in three tries; manage.py refold retries them.",
         count_poison_reports(),
     )
-    yield _gauge("fold_retries", "Folds that failed and are tried again.", count_fold_retries())
+    yield _gauge("fold_retries", "Failed folds that will be retried.", count_fold_retries())
 
 
 def _build_stage_metrics(totals: Totals) -> Iterator[Metric]:
     """Duration and results of the fold and judge stages."""
     seconds = SummaryMetricFamily(
         "compilewatch_stage_seconds",
-        "Seconds of the runs that had something to do.",
+        "Seconds of runs that had work.",
         labels=["stage"],
     )
     for stage in ("fold", "judge"):
@@ -152,7 +156,7 @@ def _build_stage_metrics(totals: Totals) -> Iterator[Metric]:
         seconds.add_metric([stage], count_value=int(ran), sum_value=took)
     yield seconds
     yield _labelled_counter(
-        "stage_done", "Reports folded, verdicts written.", "stage", totals, "stage_done"
+        "stage_done", "Folded reports, written verdicts.", "stage", totals, "stage_done"
     )
 
 
@@ -162,7 +166,7 @@ def _build_worker_metrics() -> Iterator[Metric]:
     known = {"works": 0, "idle": 0, "gone": 0}
     yield _labelled_gauge(
         "workers",
-        "Workers of the last day: at work, alive without a fold, or gone.",
+        "Workers of the last day: working, alive without a fold, or gone.",
         "state",
         known | states,
     )

@@ -31,22 +31,19 @@ VERSION_LABELS = ["project", "model", "version"]
 QUANTILE_METRICS = ("latency_seconds", "latency_below_seconds")
 
 _METRIC_TEXTS = {
-    "calls": f"Calls of the busiest region in the last {RECENT_MINUTES} minutes, all environments "
-    "together.",
-    "latency_seconds": f"Wall time of its calls in {RECENT_MINUTES} "
-    "minutes, by quantile; with stalled calls "
-    "where agents report them.",
-    "latency_below_seconds": "Where an engine's first bucket ends, if the "
-    "quantile lies in it and has no value in "
-    "latency_seconds.",
-    "latency_mean_seconds": "Mean of the same calls, where a quantile "
-    "lies in an engine's first bucket.",
-    "compiled_share": "Share of the calls that were looked at which ran compiled, last hour.",
+    "calls": f"Calls of the busiest region in the last {RECENT_MINUTES} minutes, over all "
+    "environments.",
+    "latency_seconds": f"Wall time of the region's calls in {RECENT_MINUTES} minutes, by "
+    "quantile; includes stalled calls if agents report them.",
+    "latency_below_seconds": "End of an engine's first bucket, if the quantile is in that bucket "
+    "and thus missing from latency_seconds.",
+    "latency_mean_seconds": "Mean of the same calls, if a quantile is in an engine's first bucket.",
+    "compiled_share": "Share of sampled calls that ran compiled, last hour.",
     "stalled_share": "Share of calls that waited for a compilation after warm-up, last hour.",
-    "cache_hit_share": "Share of compile seconds that a cache served, last hour.",
-    "cold_start_seconds": "Median start of the instances that report.",
-    "memory_peak_bytes": "Highest GPU memory of an instance, last "
-    "hour; without a GPU its host memory.",
+    "cache_hit_share": "Share of compile seconds saved by a cache, last hour.",
+    "cold_start_seconds": "Median start time of reporting instances.",
+    "memory_peak_bytes": "Highest GPU memory of an instance, last hour; without a GPU, its host "
+    "memory.",
 }
 
 
@@ -78,8 +75,7 @@ class VersionMetrics:
         place = [*VERSION_LABELS, "environment"]
         self._verdict = GaugeMetricFamily(
             "compilewatch_version_verdict",
-            "1 for what is said of a live deployment: "
-            "healthy, watch, roll_back or "
+            "1 for the current verdict of a live deployment: healthy, watch, roll_back or "
             "not_enough_data.",
             labels=[*place, "verdict"],
         )
@@ -90,23 +86,23 @@ class VersionMetrics:
         )
         self._live = GaugeMetricFamily(
             "compilewatch_version_live_seconds",
-            "How long a deployment has been live.",
+            "Seconds for which a deployment has been live.",
             labels=place,
         )
         self._instances = GaugeMetricFamily(
             "compilewatch_instances",
             "Processes that reported in the last half hour, by state; starting and ended "
-            "ones are no instances now.",
+            "processes are no longer instances.",
             labels=["project", "model", "state"],
         )
         self._alerts = GaugeMetricFamily(
             "compilewatch_alerts_unresolved",
-            "Alerts that are not resolved; without a model: about the whole fleet.",
+            "Unresolved alerts; without a model label: alerts about the whole fleet.",
             labels=["project", "model", "severity"],
         )
         self._left_out = GaugeMetricFamily(
             "compilewatch_deployments_left_out",
-            "Live deployments beyond 200 of a project, not told here.",
+            "Live deployments beyond 200 of a project, not exported here.",
             labels=["project"],
         )
 

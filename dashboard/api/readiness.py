@@ -31,7 +31,7 @@ CHECKS: dict[str, Callable[[], Check]] = {
     "workers": workers_check,
 }
 REQUIRED_CHECKS = ("database", "migrations")
-NO_ANSWER_TEXT = "the database does not answer"
+NO_ANSWER_TEXT = "the database does not respond"
 
 
 class CheckRun:
@@ -61,7 +61,7 @@ class CheckRun:
         except DatabaseError as error:
             logger.warning("readyz: the database failed: %s", str(error).strip())
         except Exception:
-            logger.exception("readyz: %s could not be looked at", name)
+            logger.exception("readyz: the check %s failed with an error", name)
         finally:
             connection.close()
 
@@ -91,7 +91,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def build_unknown_check(name: str, why: str = NO_ANSWER_TEXT) -> Check:
     """The check result for a database that does not answer."""
     return Check(
-        name, False, None, None, "", f"Not known: {why}.", serves=name not in REQUIRED_CHECKS
+        name, False, None, None, "", f"Unknown: {why}.", serves=name not in REQUIRED_CHECKS
     )
 
 

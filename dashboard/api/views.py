@@ -39,9 +39,9 @@ def gate(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
     ]
     if wrong or (more := sorted(set(request.GET) - set(GATE_PARAMETERS))):
         detail = (
-            f"{' and '.join(wrong)}: give 1 to {MAX_NAME_CHARS} characters."
+            f"{' and '.join(wrong)}: expected 1 to {MAX_NAME_CHARS} characters."
             if wrong
-            else f"{more[0]}: there is no such parameter."
+            else f"{more[0]}: unknown parameter."
         )
         return error_response(400, "bad_request", detail)
     # Names are stored as they are shown, while CI sends the name that its job reported.

@@ -35,11 +35,11 @@ def header_check(path: Path) -> None:
     with path.open("rb") as file:
         header, size = file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size
     if len(header) < HEADER_BYTES or not header.startswith(SQLITE_MAGIC):
-        raise BackupError("is no SQLite database")
+        raise BackupError("is not a SQLite database")
     page = int.from_bytes(header[16:18])
     said = int.from_bytes(header[28:32]) * (65536 if page == 1 else page)
     if said != size:
-        raise BackupError(f"is damaged: its header says {said} bytes, and it has {size}")
+        raise BackupError(f"is damaged: its header states {said} bytes, but the file has {size}")
 
 
 def backup_check(path: Path) -> None:
@@ -78,17 +78,20 @@ def _release_check(opened: sqlite3.Connection) -> None:
     if not opened.execute(
         "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'django_migrations'"
     ).fetchone():
-        raise BackupError("is no database of compilewatch: it has no table django_migrations")
+        raise BackupError("is not a compilewatch database: it has no table django_migrations")
     applied = [
         (str(app), str(name))
         for app, name in opened.execute("SELECT app, name FROM django_migrations ORDER BY id")
     ]
     if "ingest" not in (app for app, _ in applied):
-        raise BackupError("is no database of compilewatch: it takes no reports")
+        raise BackupError(
+            "is not a compilewatch database: it has no migrations of the report inbox"
+        )
     if later := _find_unknown_migration(applied):
         app, name = map(visible_name, later)
         raise BackupError(
-            f"is of a later release, which has the migration {app}.{name}: install that one first"
+            f"is from a later release, which has the migration {app}.{name}: install that "
+            "release first"
         )
 
 

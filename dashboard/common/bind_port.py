@@ -48,7 +48,7 @@ def _bind(host: str, port: int, *, shared: bool) -> socket.socket:
         bound = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
         raise PortUnavailableError(
-            f"this machine has no {family.name}, which {host} needs: {error.strerror}"
+            f"this machine has no {family.name}, which {host} requires: {error.strerror}"
         ) from error
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -67,11 +67,11 @@ def _bind(host: str, port: int, *, shared: bool) -> socket.socket:
 def _explain_bind_error(error: OSError, host: str, port: int) -> PortUnavailableError:
     if error.errno != errno.EADDRINUSE:
         return PortUnavailableError(
-            f"{host} port {port} cannot be listened on: {error.strerror}; set "
-            "COMPILEWATCH_LISTEN or --host"
+            f"cannot listen on {host} port {port}: {error.strerror}; set COMPILEWATCH_LISTEN or "
+            "--host"
         )
     return PortUnavailableError(
-        f"port {port} is taken by another process; stop it, or choose another with "
+        f"port {port} is in use by another process; stop it, or choose another port with "
         f"COMPILEWATCH_PORT={port + 1}"
     )
 

@@ -32,7 +32,7 @@ def find_database_refusal() -> str:
     except OperationalError as error:
         said = " ".join(str(error).split())
         return (
-            f"the database of COMPILEWATCH_DATABASE_URL refuses us: {said}"
+            f"the database of COMPILEWATCH_DATABASE_URL refuses the connection: {said}"
             if any(words in said for words in REFUSAL_TEXTS)
             else ""
         )

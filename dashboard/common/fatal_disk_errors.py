@@ -26,8 +26,7 @@ def exit_on_lost_write(error: OperationalError) -> None:
     """
     if getattr(error.__cause__, "sqlite_errorcode", None) in LOST_WRITE_CODES:
         logger.critical(
-            "the disk did not keep what was written, so this process ends and acknowledges "
-            "nothing more: %s",
+            "a write to disk was lost, so this process ends without acknowledging more reports: %s",
             error,
         )
         logging.shutdown()

@@ -78,7 +78,7 @@ def database_check() -> Check:
             took,
             SLOW_DATABASE_S,
             "s",
-            f"The database takes {took:.2f} s to answer at all: it is slow.",
+            f"The database is slow: the smallest query takes {took:.2f} s.",
         )
     return Check("database", True, took, SLOW_DATABASE_S, "s", "The database answers.")
 
@@ -88,8 +88,8 @@ def _describe_full_disk(file: str) -> str:
     place = Path(file).parent
     if place.is_dir() and shutil.disk_usage(place).free < MIN_SERVING_BYTES:
         return (
-            f"The disk of {file} is full: reports are refused until there is room, and agents "
-            "keep what they have."
+            f"The disk of {file} is full: reports are refused until space is free; agents keep "
+            "their data."
         )
     return ""
 
@@ -106,7 +106,7 @@ def migrations_check() -> Check:
         sentence = f"{what} not applied; run manage.py migrate."
         return Check("migrations", False, waiting, 0, "migrations", sentence, serves=False)
     _migrated["database"] = name
-    return Check("migrations", True, 0, 0, "migrations", "Every migration is applied.")
+    return Check("migrations", True, 0, 0, "migrations", "All migrations are applied.")
 
 
 def format_age(seconds: float) -> str:
@@ -126,7 +126,7 @@ def workers_check() -> Check:
             None,
             WORKER_GONE_AFTER_S,
             "s",
-            "No worker was heard of in the last day: reports wait and nothing is judged.",
+            "No worker was online in the last day: reports are queued and not evaluated.",
         )
     age = min(_age(worker.seen_at) for worker in workers)
     if age > WORKER_GONE_AFTER_S:
@@ -136,7 +136,8 @@ def workers_check() -> Check:
             age,
             WORKER_GONE_AFTER_S,
             "s",
-            f"No worker was heard of for {format_age(age)}: reports wait and nothing is judged.",
+            f"No worker has been online for {format_age(age)}: reports are queued and not "
+            "evaluated.",
         )
     alive = [worker for worker in workers if worker_state(worker) != "gone"]
     if not any(worker_state(worker) == "works" for worker in alive):
@@ -146,9 +147,9 @@ def workers_check() -> Check:
             age,
             WORKER_GONE_AFTER_S,
             "s",
-            f"{_workers(alive)} here, but none has ended a fold in the last minute.",
+            f"{_workers(alive)} online, but none has finished a fold in the last minute.",
         )
-    return Check("workers", True, age, WORKER_GONE_AFTER_S, "s", f"{_workers(alive)} at work.")
+    return Check("workers", True, age, WORKER_GONE_AFTER_S, "s", f"{_workers(alive)} working.")
 
 
 def disk_check() -> Check:
@@ -160,7 +161,7 @@ def disk_check() -> Check:
             None,
             None,
             "",
-            "Nothing is stored on this machine: the disk that can fill is that of PostgreSQL.",
+            "No data is stored on this machine: monitor the disk of the PostgreSQL server.",
         )
     here = settings.ENV.data if settings.ENV.data.exists() else Path.cwd()
     usage = shutil.disk_usage(here)
@@ -168,8 +169,8 @@ def disk_check() -> Check:
     free = f"{usage.free / (1 << 30):.1f} GiB of {usage.total / (1 << 30):.1f} GiB are free"
     if usage.free < least:
         said = (
-            f"The disk of the data folder is nearly full: {free}. Once it is full, what is "
-            "stored there cannot grow: make room."
+            f"The disk of the data folder is nearly full: {free}. Free some space: a full disk "
+            "cannot store more data."
         )
         return Check("disk", False, usage.free, least, "bytes", said)
     return Check(

@@ -61,7 +61,7 @@ class HeartbeatThread:
                 heartbeat_write(name=self._name, kind=self._kind, broker=self._broker())
             except DatabaseError as error:
                 logger.warning(
-                    "the heartbeat of %s was not noted: %s", self._name, str(error).strip()
+                    "the heartbeat of %s was not written: %s", self._name, str(error).strip()
                 )
             finally:
                 # No connection may be open here when the pool forks its children.

@@ -13,14 +13,14 @@ from django.utils.encoding import escape_uri_path
 logger = logging.getLogger(__name__)
 
 _STATUS_ERRORS = {
-    400: ("bad_request", "The request is not understood."),
+    400: ("bad_request", "The request is malformed."),
     401: ("bad_key", "The key is missing, unknown, revoked or expired."),
     403: ("forbidden", "This is not allowed."),
-    404: ("not_found", "There is nothing at this address."),
-    405: ("wrong_method", "The address does not take this method."),
+    404: ("not_found", "There is no resource at this address."),
+    405: ("wrong_method", "This address does not support the method."),
     413: ("too_large", "The body is too large."),
-    429: ("too_many", "There were too many requests."),
-    503: ("busy", "The server cannot answer right now."),
+    429: ("too_many", "Too many requests."),
+    503: ("busy", "The server is unavailable; try again later."),
 }
 API_HEADERS = {
     "Content-Type": "application/json",
@@ -28,9 +28,9 @@ API_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-"""Headers of every JSON answer."""
+"""Headers of every JSON response."""
 
-_INTERNAL = ("internal", "The server failed; it has logged why.")
+_INTERNAL = ("internal", "Internal server error; the cause is in the server's log.")
 
 
 def json_response(body: bytes, status: int = 200) -> HttpResponse:
@@ -53,7 +53,7 @@ def error_response(
 def busy_response(retry_after: int = 5) -> HttpResponse:
     """Builds the 503 answer for a database that does not answer."""
     return error_response(
-        503, "busy", "The database does not answer right now; nothing was stored.", retry_after
+        503, "busy", "The database does not respond; nothing was stored. Try again.", retry_after
     )
 
 

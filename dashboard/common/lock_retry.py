@@ -47,10 +47,10 @@ def retry_for_lock(
         except OperationalError as error:
             if time.monotonic() - began > GIVE_UP_AFTER_S:
                 raise LockTimeoutError(
-                    f"the table was in use for {GIVE_UP_AFTER_S:.0f} s; stop the workers "
-                    "and migrate again"
+                    f"the table was in use for {GIVE_UP_AFTER_S:.0f} s; stop the workers and run "
+                    "migrate again"
                 ) from error
-            logger.info("%s; tried again", str(error).strip().splitlines()[0])
+            logger.info("%s; retrying", str(error).strip().splitlines()[0])
         time.sleep(RETRY_PAUSE_S)
 
 

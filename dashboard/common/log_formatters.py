@@ -1,5 +1,4 @@
-"""How log lines look: text or JSON, with the id of the request they belong to, and never with a
-secret in them."""
+"""Log formatters: text or JSON, with the request ID and without secrets."""
 
 from __future__ import annotations
 
@@ -48,15 +47,15 @@ _SECRET_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def redact_secrets(text: str) -> str:
-    """The text with what must not be read in a log replaced: keys, Authorization, passwords in
-    addresses, webhooks, links that let in."""
+    """Replaces secrets: keys, Authorization headers, passwords in URLs, webhooks, and links that
+    grant access."""
     for pattern, instead in _SECRET_PATTERNS:
         text = pattern.sub(instead, text)
     return text
 
 
 class TextFormatter(logging.Formatter):
-    """One line for people, with its traceback below."""
+    """One line of text, followed by its traceback."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -70,7 +69,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line; a traceback is a field of it."""
+    """One JSON object per line; a traceback is a field of the object."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -90,31 +89,31 @@ class JsonFormatter(logging.Formatter):
 
 
 class ThreadCountFilter(logging.Filter):
-    """The server warns of the number of threads at each start; it was chosen, since most of them
-    wait for the database."""
+    """Drops the server's warning about the number of threads. The number is deliberate: most
+    threads wait for the database."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return "Python threads, which seems quite high" not in record.getMessage()
 
 
 def set_request_id(told: str) -> str:
-    """The id of the request that this thread answers from now on: the one that was sent with it, if
-    it is a plain one."""
+    """Sets the ID of the request that this thread handles, and returns the ID. A received ID is
+    used if it has a plain format."""
     known = told if _REQUEST_ID_PATTERN.fullmatch(told) else secrets.token_hex(8)
     REQUEST_ID.set(known)
     return known
 
 
 class RequestIdMiddleware:
-    """Middleware: a request has an id, that of the proxy in front if it sent a plain one; it stands
-    in its log lines and its answer."""
+    """Middleware that gives each request an ID: the ID from the proxy if it has a plain format,
+    else a random one. Log lines and the response contain the ID."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Django logs what was refused after every middleware: the id is forgotten when the answer
-        is closed, or by the next request."""
+        """Keeps the ID after the response: Django logs refused requests after every middleware. The
+        ID is cleared when the response is closed, or by the next request."""
         known = set_request_id(request.headers.get("X-Request-ID", ""))
         response = self._get_response(request)
         response["X-Request-ID"] = known

@@ -58,13 +58,14 @@ class TracebackSummaryFilter(logging.Filter):
         ):
             return self._tell(
                 record,
-                f"a task was not done, and is done again: the database failed: {_one_line(error)}",
+                "a task failed and will be retried, because the database failed: "
+                f"{_one_line(error)}",
             )
         if record.name == "django.security.DisallowedHost" or isinstance(error, DisallowedHost):
             named = _one_line(error or record.getMessage()).split(". You may need", 1)[0]
             return self._tell(
                 record,
-                f"a request was refused: {named}; COMPILEWATCH_HOSTS says which names are served",
+                f"a request was refused: {named}; COMPILEWATCH_HOSTS lists the served host names",
             )
         return True
 
@@ -72,7 +73,7 @@ class TracebackSummaryFilter(logging.Filter):
         times = self._seldom.times((record.name, sentence))
         record.levelno, record.levelname = logging.WARNING, "WARNING"
         record.msg, record.args, record.exc_info, record.exc_text = (
-            f"{sentence} ({times} times since it was told)",
+            f"{sentence} ({times} times since the last such line)",
             (),
             None,
             None,

@@ -16,9 +16,9 @@ def mail_address_check(text: str) -> None:
         validate_email(text)
         text.rpartition("@")[2].encode("idna")
     except (ValidationError, UnicodeError) as error:
-        raise ValueError("this is no mail address.") from error
+        raise ValueError("this is not a mail address.") from error
     if '"' in text or not text.isprintable():
         raise ValueError(
-            "this is no mail address that this server writes to: expected one without "
-            "quotation marks and control characters."
+            "this mail address is not supported: expected one without quotation marks and "
+            "control characters."
         )

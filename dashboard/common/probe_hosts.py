@@ -1,5 +1,5 @@
-"""Supervisors ask a process by its address, not by the dashboard's name: their two questions are
-answered under any name."""
+"""Probe hosts: a supervisor addresses a process by IP, so the two health endpoints accept any host
+name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PROBE_PATHS = ("/healthz", "/readyz")
 
 
 class ProbeHostMiddleware:
-    """Gives a probe the first name that is ours, so that the check of names lets it through;
-    nothing in its answer holds a name."""
+    """Middleware that gives a probe the first allowed host name, so that the host check passes. The
+    response contains no host name."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Leaves every other request as it came."""
+        """Changes only probes; other requests pass unchanged."""
         if request.path_info in PROBE_PATHS:
             request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0]
         return self._get_response(request)

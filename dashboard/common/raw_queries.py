@@ -1,5 +1,5 @@
-"""Rows of queries as the database's driver gives them: where pages read thousands, Django's second
-look at every value costs the most."""
+"""Raw query rows: rows as the database driver returns them. For pages that read thousands of rows,
+Django's conversion of each value costs the most time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class CompiledQuery:
-    """One query of several: its place among them, its statement and values, and the names and types
-    of its columns.
+    """One query of a combined statement: position, SQL, parameters, and the names and types of its
+    columns.
 
-    `stored` are those that come in another form than Python's, as times and JSON do from SQLite:
-    what turns each of them back."""
+    `stored` maps a column to its converter, for values that the driver returns in another form.
+    SQLite returns times and JSON as text.
+    """
 
     place: int
     sql: str
@@ -36,7 +37,7 @@ class CompiledQuery:
     stored: dict[int, Callable[[Any], Any]]
 
     def read(self, rows: Iterable[tuple[Any, ...]]) -> Rows:
-        """The rows as Python has them."""
+        """Converts the rows to Python values."""
         if not self.stored:
             return list(rows)
         return [
@@ -49,17 +50,18 @@ class CompiledQuery:
 
 
 def fetch_rows(rows: QuerySet[Any, Any]) -> Rows:
-    """What `values_list` asked for, in its order; without what a field of its own kind would make
-    of it."""
+    """Returns the rows of a `values_list` query, in its order, without the conversions of custom
+    fields."""
     return fetch_rows_together(rows)[0]
 
 
 def fetch_rows_together(*queries: QuerySet[Any, Any] | None) -> list[Rows]:
-    """The same of several queries in one statement, so that a page waits for its database once;
-    None has no rows, and no order is kept.
+    """Runs several queries in one statement, so that a page waits for the database once. A query of
+    None yields no rows. The order of rows is not kept.
 
-    Columns of one type are shared: with columns of its own for each query a row would be mostly
-    empty ones, and those take time too."""
+    Queries share columns of one type. With separate columns per query, most columns of a row would
+    be empty, and empty columns cost time too.
+    """
     found: list[Rows] = [[] for _ in queries]
     arms = [
         arm
@@ -90,7 +92,7 @@ def fetch_rows_together(*queries: QuerySet[Any, Any] | None) -> list[Rows]:
 
 
 def fetch_objects_together(*queries: QuerySet[Any]) -> list[list[Any]]:
-    """Objects of several tables in one statement, without those that they refer to; no order is
+    """Fetches objects of several tables in one statement, without related objects. The order is not
     kept."""
     tables = [rows.model for rows in queries]
     names = [[field.attname for field in table._meta.concrete_fields] for table in tables]
@@ -104,13 +106,14 @@ def fetch_objects_together(*queries: QuerySet[Any]) -> list[list[Any]]:
 
 
 def _build_column_getter(places: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Takes these places of a row; of one place alone `itemgetter` would give no tuple."""
+    """Returns a getter for these columns of a row. For a single column, `itemgetter` would not
+    return a tuple."""
     return itemgetter(*places) if len(places) > 1 else lambda row: (row[places[0]],)
 
 
 def _cursor(database: str) -> AbstractContextManager[Any]:
-    """PostgreSQL sends numbers and bytes as they are, not written out as text, which is a third of
-    the time; SQLite does so anyway."""
+    """Opens a cursor. PostgreSQL sends numbers and bytes in binary format, which saves a third of
+    the time; SQLite always does."""
     connection = cast(Any, connections[database])
     if connection.vendor != "postgresql":
         return cast(AbstractContextManager[Any], connection.cursor())
@@ -119,11 +122,11 @@ def _cursor(database: str) -> AbstractContextManager[Any]:
     binary.format = Format.BINARY
     return cast(
         AbstractContextManager[Any], connection._prepare_cursor(binary)
-    )  # in what Django wraps its own in: it counts and times
+    )  # Django's wrapper, which counts and times queries
 
 
 def _compile_query(place: int, rows: QuerySet[Any, Any]) -> CompiledQuery | None:
-    """None where the conditions cannot hold."""
+    """Compiles the query; None if its conditions can never match."""
     connection, compiler = connections[rows.db], rows.query.get_compiler(rows.db)
     try:
         sql, given = compiler.as_sql(with_col_aliases=True)
@@ -154,8 +157,8 @@ def _json(text: str | None) -> Any:
 
 
 def _share_columns(kinds_of: list[list[str]]) -> tuple[list[str], list[list[int]]]:
-    """The types of the columns that hold any of these rows, behind the number of the query, and
-    which of them each query takes."""
+    """Assigns shared columns. Returns the types of all columns, with the query number first, and
+    each query's column positions."""
     columns = ["integer"]
     taken = []
     for kinds in kinds_of:
@@ -173,8 +176,8 @@ def _share_columns(kinds_of: list[list[str]]) -> tuple[list[str], list[list[int]
 
 
 def _select(number: int, arm: CompiledQuery, columns: list[str], mine: list[int]) -> str:
-    """One query between empty columns of the others: without its type PostgreSQL takes an empty
-    column for text."""
+    """One query, padded with empty columns for the other queries. PostgreSQL treats an empty column
+    without a type as text."""
     own = dict(zip(mine, arm.names, strict=True))
     rest = (own.get(place, f"CAST(NULL AS {kind})") for place, kind in enumerate(columns) if place)
     return f"SELECT {', '.join([str(number), *rest])} FROM ({arm.sql}) own"

@@ -51,8 +51,8 @@ class BrokerStatus:
                 return
             self._away_since = self._failed_at
         logger.warning(
-            "Redis at %s cannot be used (%s). Reports are taken, folded and judged without "
-            "it: workers sweep by their own timer.",
+            "Redis at %s is unavailable (%s). Reports are still accepted, processed and "
+            "evaluated: workers sweep on their own timer.",
             broker_address(),
             self.reason,
         )
@@ -65,7 +65,7 @@ class BrokerStatus:
             if self._away_since is None:
                 return
             seconds, self._away_since = time.monotonic() - self._away_since, None
-        logger.warning("Redis at %s can be used again, after %.0f s.", broker_address(), seconds)
+        logger.warning("Redis at %s is available again, after %.0f s.", broker_address(), seconds)
 
     def probe(self) -> int | None:
         """Writes to Redis as a task would. Returns the number of queued tasks, or None if Redis

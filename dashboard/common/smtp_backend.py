@@ -54,7 +54,7 @@ class _DeadlineSmtp(smtplib.SMTP):
                 target=self._watch, args=[connection.dup()], name="compilewatch-mail", daemon=True
             ).start()
             return connection
-        raise OSError("the mail server could not be reached")
+        raise OSError("could not connect to the mail server")
 
     def _watch(self, connection: socket.socket) -> None:
         with connection:

@@ -33,7 +33,9 @@ def telemetry_start(environ: dict[str, str] | None = None) -> list[str]:
 def _start_if_installed(package: str, start: Any) -> list[str]:
     if not _is_installed(package):
         logger.warning(
-            "%s is configured by its variables, but not installed: nothing is sent.", package
+            "%s is configured by environment variables but not installed: no telemetry is "
+            "sent. Install the package or remove the variables.",
+            package,
         )
         return []
     start(import_module(package))

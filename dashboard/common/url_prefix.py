@@ -1,5 +1,5 @@
-"""Under a path of its own, beside other programs of one name: whether a proxy took the path off or
-left it, the same is served."""
+"""URL prefix: serves the dashboard below a path, next to other programs of the same host name. The
+proxy may strip the prefix or keep it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 class PrefixMiddleware:
-    """Takes the path off where it still stands; what the answers link to has it, by Django's
-    FORCE_SCRIPT_NAME."""
+    """Middleware that strips the prefix if it is present. Links in responses contain the prefix
+    through Django's FORCE_SCRIPT_NAME."""
 
     def __init__(self, application: Application, prefix: str) -> None:
         self._application, self._prefix = application, prefix
@@ -24,6 +24,6 @@ class PrefixMiddleware:
 
 
 def mount_under_prefix(application: Application, prefix: str) -> Application:
-    """The application itself where there is no prefix: reports pass here thousands of times a
-    second."""
+    """Wraps the application; without a prefix, returns it unchanged: thousands of reports a second
+    pass here."""
     return PrefixMiddleware(application, prefix) if prefix else application

@@ -111,9 +111,9 @@ def parse_database_url(url: str) -> Database:
         return Database("sqlite", unquote(parts.path))
     if not parts or parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
         raise SettingError(
-            "COMPILEWATCH_DATABASE_URL is not understood, expected "
-            "postgresql://user:password@host:5432/name or sqlite:///path/to/file; "
-            "in a password write / as %2F, @ as %40, : as %3A, ? as %3F, # as %23, % as %25."
+            "COMPILEWATCH_DATABASE_URL is not valid, expected "
+            "postgresql://user:password@host:5432/name or sqlite:///path/to/file; in a password "
+            "write / as %2F, @ as %40, : as %3A, ? as %3F, # as %23, % as %25."
         )
     options = tuple(parse_qsl(parts.query, keep_blank_values=True))
     for name, value in options:
@@ -151,7 +151,7 @@ def parse_redis_url(url: str) -> str:
     parts = parse_url(url)
     if not parts or parts.scheme not in ("redis", "rediss") or not parts.hostname:
         raise SettingError(
-            "COMPILEWATCH_REDIS_URL is missing or not understood, expected redis://host:6379/0."
+            "COMPILEWATCH_REDIS_URL is missing or not valid, expected redis://host:6379/0."
         )
     number = parts.path.removeprefix("/")
     if number and not (number.isascii() and number.isdecimal() and len(number) <= 4):
@@ -166,14 +166,15 @@ def parse_redis_url(url: str) -> str:
             expected = (
                 f"one of {', '.join(allowed)}"
                 if allowed
-                else "none with redis://; TLS is rediss://"
+                else "no option with redis://; use rediss:// for TLS"
             )
             raise SettingError(
                 f"COMPILEWATCH_REDIS_URL has the option {name!r}, expected {expected}."
             )
     if options.get("ssl_cert_reqs", "required") not in ("required", "optional", "none"):
         raise SettingError(
-            "COMPILEWATCH_REDIS_URL has another ssl_cert_reqs than required, optional or none."
+            "COMPILEWATCH_REDIS_URL has an unknown ssl_cert_reqs, expected required, "
+            "optional or none."
         )
     if parts.scheme == "rediss" and "ssl_cert_reqs" not in options:
         return urlunsplit(parts._replace(query=urlencode({**options, "ssl_cert_reqs": "required"})))
@@ -231,13 +232,13 @@ def _read_mail_credentials(environ: Mapping[str, str], tls: str) -> tuple[str, s
     )
     if bool(user) != bool(password):
         raise SettingError(
-            "COMPILEWATCH_EMAIL_USER and COMPILEWATCH_EMAIL_PASSWORD go together: set "
+            "Only one of COMPILEWATCH_EMAIL_USER and COMPILEWATCH_EMAIL_PASSWORD is set: set "
             "both, or neither."
         )
     if password and tls == "none":
         raise SettingError(
-            "COMPILEWATCH_EMAIL_TLS is 'none', expected starttls or tls: a password is not "
-            "sent over an open connection."
+            "COMPILEWATCH_EMAIL_TLS is 'none', expected starttls or tls: a password is not sent "
+            "over an unencrypted connection."
         )
     return user, password
 
@@ -262,8 +263,8 @@ def read_oidc(environ: Mapping[str, str]) -> Oidc | None:
     _check_oidc_url(url)
     if not client or not secret:
         raise SettingError(
-            "COMPILEWATCH_OIDC_CLIENT_ID and COMPILEWATCH_OIDC_CLIENT_SECRET are needed "
-            "with COMPILEWATCH_OIDC_URL."
+            "COMPILEWATCH_OIDC_URL requires COMPILEWATCH_OIDC_CLIENT_ID and "
+            "COMPILEWATCH_OIDC_CLIENT_SECRET."
         )
     return Oidc(
         url,
@@ -283,12 +284,13 @@ def _check_oidc_url(url: str) -> None:
         or parts.fragment
     ):
         raise SettingError(
-            f"COMPILEWATCH_OIDC_URL is {url!r}, expected the issuer's address such as "
+            f"COMPILEWATCH_OIDC_URL is {url!r}, expected the issuer's URL such as "
             "https://login.example.com/realms/team."
         )
     if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
         raise SettingError(
-            "COMPILEWATCH_OIDC_URL is plain http, expected https: who signs in is told over it."
+            "COMPILEWATCH_OIDC_URL is plain http, expected https: the provider's responses "
+            "identify people."
         )
 
 
@@ -326,10 +328,10 @@ def is_loopback(listen: str) -> bool:
 def find_path_error(path: str) -> str:
     """Describes the error in the path of the base URL; empty if the path is valid."""
     if path and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", path):
-        return f"has the path {path!r}, which is not made of letters, digits and . _ ~ - alone"
+        return f"has the path {path!r}, expected only letters, digits and . _ ~ -"
     first = path.split("/")[1] if path else ""
     return (
-        f"has the path {path!r}, and paths of the dashboard's own begin with /{first}"
+        f"has the path {path!r}, but /{first} is reserved for pages of the dashboard"
         if first in RESERVED_PATHS
         else ""
     )

@@ -122,8 +122,8 @@ def _read_keys(environ: Mapping[str, str], mode: str, data: Path) -> tuple[str, 
     )
     if secret_key == key_pepper:
         raise SettingError(
-            "COMPILEWATCH_KEY_PEPPER is the same as COMPILEWATCH_SECRET_KEY, expected 32 "
-            "or more other random characters."
+            "COMPILEWATCH_KEY_PEPPER equals COMPILEWATCH_SECRET_KEY, expected 32 or more other "
+            "random characters."
         )
     return secret_key, key_pepper
 
@@ -144,12 +144,15 @@ def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _read_proxies(environ: Mapping[str, str]) -> int:
-    name, what = "COMPILEWATCH_TRUSTED_PROXIES", "how many proxies of yours stand in front"
+    name, what = (
+        "COMPILEWATCH_TRUSTED_PROXIES",
+        "the number of your proxies in front of the dashboard",
+    )
     return _count(environ, name, "0", what, range(11))
 
 
 def _read_concurrency(environ: Mapping[str, str]) -> int:
-    name, what = "COMPILEWATCH_CONCURRENCY", "how many tasks a worker runs at once"
+    name, what = "COMPILEWATCH_CONCURRENCY", "the number of concurrent tasks per worker"
     return _count(environ, name, "1", what, range(1, 65))
 
 
@@ -201,8 +204,8 @@ def _database(environ: Mapping[str, str], mode: str, data: Path) -> Database:
     database = parse_database_url(url)
     if database.engine == "sqlite" and mode == "full":
         raise SettingError(
-            "COMPILEWATCH_DATABASE_URL is SQLite, which one process may write; full mode "
-            "needs postgresql://."
+            "COMPILEWATCH_DATABASE_URL is SQLite, which supports a single writing process; full "
+            "mode requires postgresql://."
         )
     return database
 
@@ -223,7 +226,7 @@ def _secret(environ: Mapping[str, str], name: str, mode: str, data: Path) -> str
         value = _read_or_create_secret(data / f"{name.removeprefix('COMPILEWATCH_').lower()}.txt")
     if len(value.strip()) < 32:
         raise SettingError(
-            f"{name} is missing or shorter than 32 characters; make one with `openssl rand "
+            f"{name} is missing or shorter than 32 characters; generate one with `openssl rand "
             "-base64 48`."
         )
     return value
@@ -261,8 +264,8 @@ def _hosts(environ: Mapping[str, str], mode: str, own: str, base_url: str) -> tu
     linked = extract_host(base_url)
     if given and environ.get("COMPILEWATCH_BASE_URL") and not validate_host(linked, given):
         raise SettingError(
-            f"COMPILEWATCH_HOSTS lacks {linked!r}, which COMPILEWATCH_BASE_URL names: "
-            "links would be refused."
+            f"COMPILEWATCH_HOSTS lacks {linked!r}, the host of COMPILEWATCH_BASE_URL: links would "
+            "be refused."
         )
     if given:
         return given
@@ -286,7 +289,7 @@ def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:
         or not _extract_safe_host(url)
     ):
         raise SettingError(
-            "COMPILEWATCH_BASE_URL is missing or not understood, expected "
+            "COMPILEWATCH_BASE_URL is missing or not valid, expected "
             "https://compilewatch.example.com."
         )
     if trouble := find_path_error(parts.path.rstrip("/")):
@@ -298,8 +301,8 @@ def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:
     )
     if open_to_others and not read_flag(environ, "COMPILEWATCH_ALLOW_HTTP"):
         raise SettingError(
-            "COMPILEWATCH_BASE_URL is plain http, over which agents are refused; expected "
-            "https, or COMPILEWATCH_ALLOW_HTTP=1 as well."
+            "COMPILEWATCH_BASE_URL is plain http, which agents refuse; expected https, or also "
+            "COMPILEWATCH_ALLOW_HTTP=1."
         )
     return url.rstrip("/")
 

@@ -22,9 +22,9 @@ DEFAULT_STALLED_SHARE = 0.02
 """Default limit of the share of stalled calls, as a fraction. After a start, some calls meet a new
 shape and wait for its compilation."""
 ERROR_TEXTS = {
-    "cold_start": "Cold start is {}, expected from 1 to 86400 seconds.",
-    "served": "Served compiled is {}, expected from 50 to 99.999 %.",
-    "stalled": "Stalled calls is {}, expected from 0.001 to 100 %.",
+    "cold_start": "Cold start is {}, expected 1 to 86400 seconds.",
+    "served": "Served compiled is {}, expected a percentage from 50 to 99.999.",
+    "stalled": "Stalled calls is {}, expected a percentage from 0.001 to 100.",
 }
 SHARE_BUDGETS = ("served", "stalled")
 

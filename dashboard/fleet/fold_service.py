@@ -127,7 +127,9 @@ def _fold_or_quarantine(begun: FoldBatch) -> int:
     quarantined.
     """
     if begun.alone and begun.attempts > MAX_ATTEMPTS:
-        return quarantine_batch(begun, f"The worker that folded it ended {MAX_ATTEMPTS} times.")
+        return quarantine_batch(
+            begun, f"The worker that folded this report ended {MAX_ATTEMPTS} times."
+        )
     crash_point("claimed")
     try:
         return _fold(begun)
@@ -189,7 +191,7 @@ def _to_encoded_report(one: WaitingReport) -> EncodedReport:
 def quarantine_batch(begun: FoldBatch, error: str) -> int:
     """Move the batch's reports to quarantine, with the error."""
     logger.error(
-        "setting aside %d reports of %s: %s",
+        "quarantining %d reports of %s: %s",
         len(begun.rows),
         _describe_shards(begun),
         error,

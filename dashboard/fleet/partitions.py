@@ -158,7 +158,8 @@ def _alter(*statements: str) -> bool:
         return False
     except OperationalError as error:
         logger.warning(
-            "a partition waits for the next sweep: %s", str(error).strip().splitlines()[0]
+            "creating a partition is postponed to the next sweep: %s",
+            str(error).strip().splitlines()[0],
         )
         return False
     return True

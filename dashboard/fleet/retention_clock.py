@@ -32,9 +32,8 @@ def retention_run_if_clock_trusted() -> RetentionResult:
         return retention_run()
     if _has_old_rows(now // HOURS_PER_DAY) and _log_throttle.times(JOB_NAME):
         logger.warning(
-            "nothing is dropped: by this machine's clock (%s) no retention ran about a day "
-            "ago. It goes on once the clock was right for"
-            " %d hours.",
+            "no rows are deleted: by this machine's clock (%s), no retention ran about a day "
+            "ago. Check the clock; deletion continues after %d hours with a correct clock.",
             clock.format_timestamp(clock.now()),
             MIN_SLOT_AGE_HOURS,
         )

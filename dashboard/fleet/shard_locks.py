@@ -50,7 +50,7 @@ def claims_confirm(shards: Sequence[int]) -> None:
         _call_lock_function("pg_try_advisory_xact_lock", shards)
     ) < len(shards):
         raise ClaimLost(
-            f"one of the shards {', '.join(map(str, shards))} is being folded by another worker"
+            f"another worker is folding one of the shards {', '.join(map(str, shards))}"
         )
 
 

@@ -28,9 +28,7 @@ def storage_measure() -> bool:
         tables = read_table_sizes()
     except DatabaseError as error:
         if connection.vendor == "sqlite" and "dbstat" in str(error):
-            log.warning(
-                "this SQLite was built without dbstat: it does not know the size of a table"
-            )
+            log.warning("this SQLite was built without dbstat, so table sizes are unavailable")
             return False
         raise
     took = time.monotonic() - began

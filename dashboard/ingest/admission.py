@@ -40,7 +40,9 @@ class Admission:
                 self.under_way >= MAX_REQUESTS_WHILE_STALLED and self._is_stalled()
             ):
                 raise RefusalError(
-                    "busy", "Too many requests are under way.", retry_after=random.randint(5, 30)
+                    "busy",
+                    "Too many requests are in progress; send it again.",
+                    retry_after=random.randint(5, 30),
                 )
             self.under_way += 1
 
@@ -122,7 +124,7 @@ def quota_check(project_id: int, settings: Mapping[str, object]) -> TokenBucket:
     bucket, most = find_bucket(project_id, settings), read_waiting_limit(settings)
     _rate_check(bucket)
     if bucket.waiting(project_id, most) >= most:
-        detail = f"{most:,} or more reports of the project wait to be folded, the most it may have."
+        detail = f"{most:,} or more reports of the project are queued, which is its limit; wait."
         raise RefusalError("too_many", detail, retry_after=random.randint(15, 45))
     return bucket
 

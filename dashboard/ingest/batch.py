@@ -154,9 +154,7 @@ def batch_read(*, text: bytes, project_id: int, received: float) -> Batch:
 
 def _check_version(version: Any) -> None:
     if isinstance(version, bool) or not isinstance(version, int):
-        raise RefusalError(
-            "bad_request", "v: expected the version of the protocol, a whole number."
-        )
+        raise RefusalError("bad_request", "v: expected the protocol version, a whole number.")
     if version not in ACCEPTED_VERSIONS:
         raise RefusalError(
             "wrong_version",
@@ -177,9 +175,9 @@ def _read_sent(sent: Any) -> float:
 def _read_identity(raw: msgspec.Raw, cut: bool) -> tuple[Identity, bytes]:
     text = bytes(raw)
     if not text:
-        raise RefusalError("bad_request", "instance: is missing.")
+        raise RefusalError("bad_request", "instance: missing.")
     if holds_nul(text):
-        raise RefusalError("bad_request", "instance: a text holds the character NUL.")
+        raise RefusalError("bad_request", "instance: a text contains the character U+0000")
     try:
         identity = identity_read(text)
         identity_check(identity)
@@ -193,7 +191,7 @@ def _read_identity(raw: msgspec.Raw, cut: bool) -> tuple[Identity, bytes]:
 
 def _read_item(text: bytes, cut: bool, offset: float, now: float) -> ReportItem:
     if holds_nul(text):
-        raise InvalidReport("invalid_report", "a text holds the character NUL")
+        raise InvalidReport("invalid_report", "a text contains the character U+0000")
     try:
         report = report_read(text)
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -214,7 +212,7 @@ def _read_seq(raw: msgspec.Raw) -> SeqRange:
 
 def _decode(text: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], where: str) -> T:
     if where and not bytes(text):
-        raise RefusalError("bad_request", f"{where}: is missing.")
+        raise RefusalError("bad_request", f"{where}: missing.")
     try:
         return decoder.decode(text)
     except msgspec.ValidationError as error:

@@ -53,7 +53,7 @@ def inflate(body: bytes) -> bytes:
                 "too_large", f"The body inflates more than {MAX_INFLATE_RATIO} times."
             )
         if not (part or left or stream.eof):
-            raise RefusalError("bad_request", "The gzip body is cut off.")
+            raise RefusalError("bad_request", "The gzip body is truncated.")
     if stream.unused_data:
         raise RefusalError("bad_request", "The body is not exactly one gzip member.")
     return b"".join(out)
@@ -95,7 +95,7 @@ def _has_long_gap(text: bytes) -> bool:
 def _check_strings(text: bytes) -> bool:
     plain = text.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in text else text
     if plain.count(b'"') > 2 * MAX_STRINGS:
-        raise RefusalError("bad_request", f"The body holds more than {MAX_STRINGS} strings.")
+        raise RefusalError("bad_request", f"The body contains more than {MAX_STRINGS} strings.")
     parts = plain.split(b'"')
     _check_depth(b"".join(parts[::2]).translate(_AS_SQUARE, _NOT_BRACKETS))
     return max(map(len, parts[1::2]), default=0) > MAX_TEXT
@@ -106,14 +106,15 @@ def _check_depth(brackets: bytes) -> None:
     level are too deep or are not JSON."""
     if len(brackets) > 2 * MAX_CONTAINERS:
         raise RefusalError(
-            "bad_request", f"The body holds more than {MAX_CONTAINERS} lists and objects."
+            "bad_request", f"The body contains more than {MAX_CONTAINERS} lists and objects."
         )
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"")
         if not brackets:
             return
     raise RefusalError(
-        "bad_request", f"The body nests deeper than {MAX_DEPTH}, or its brackets do not match."
+        "bad_request",
+        f"The body is nested deeper than {MAX_DEPTH} levels, or its brackets do not match.",
     )
 
 

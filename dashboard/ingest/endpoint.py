@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 _log_throttle = LogThrottle()
 DATABASE_UNAVAILABLE = RefusalError(
-    "busy", "The database does not answer right now; nothing was stored.", retry_after=5
+    "busy", "The database does not respond; nothing was stored. Try again.", retry_after=5
 )
 
 
@@ -116,9 +116,9 @@ def request_refuse(refused: RefusalError, project_id: int = 0) -> WsgiResponse:
     """The answer to a refused request. The refusal is counted, and logged at a limited rate."""
     _count_refusal(project_id, refused.code)
     if times := _log_throttle.times((project_id, refused.code)):
-        of = f"of project {project_id}" if project_id else "of nobody known"
+        of = f"of project {project_id}" if project_id else "with an unknown key"
         logger.info(
-            "a request %s was refused (%d since it was told): %s: %s",
+            "a request %s was refused (%d since the last such line): %s: %s",
             of,
             times,
             refused.code,

@@ -79,7 +79,9 @@ class PendingBatch:
         if not self._gate.acquire(timeout=timeout):
             self.given_up = True
             raise RefusalError(
-                "busy", "The database is too slow right now; send the reports again.", retry_after=5
+                "busy",
+                "The database is too slow at present; send the reports again.",
+                retry_after=5,
             )
         if self._stored is None:
             assert self._error is not None
@@ -174,7 +176,7 @@ class Committer:
         another connection."""
         self.failures_in_a_row += 1
         logger.error(
-            "the committer failed and goes on (%d in a row): %s",
+            "the committer failed and continues (%d in a row): %s",
             self.failures_in_a_row,
             error,
             exc_info=error,
@@ -274,7 +276,7 @@ def _write_refusals() -> None:
     except DatabaseError as error:
         connection.close()
         restore_refusals(counts)
-        logger.warning("counts of refusals wait in memory: %s", error)
+        logger.warning("counts of refusals remain in memory: %s", error)
 
 
 def _write_intake() -> None:
@@ -286,7 +288,7 @@ def _write_intake() -> None:
     except DatabaseError as error:
         connection.close()
         restore_intake(taken)
-        logger.warning("counts of what was taken wait in memory: %s", error)
+        logger.warning("counts of accepted reports remain in memory: %s", error)
 
 
 COMMITTER = Committer()

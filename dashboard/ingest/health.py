@@ -47,10 +47,10 @@ def inbox_check() -> Check:
             age,
             MAX_INBOX_AGE_S,
             "s",
-            f"The oldest report has waited {format_age(age)} to be folded: pages are "
-            "behind by that.",
+            f"The oldest report has waited {format_age(age)} to be folded: pages are behind by "
+            "that time.",
         )
-    return Check("inbox", True, age, MAX_INBOX_AGE_S, "s", "Reports are folded as they come.")
+    return Check("inbox", True, age, MAX_INBOX_AGE_S, "s", "Reports are folded on arrival.")
 
 
 def quarantine_check() -> Check:

@@ -29,9 +29,8 @@ def build_openapi_document() -> dict[str, Any]:
         "info": {
             "title": "compilewatch reports",
             "version": str(VERSION),
-            "description": "Windows of an instrumented process. An "
-            "answer of 200 names what is durable; "
-            "everything else was not stored.",
+            "description": "Report intervals of an instrumented process. A 200 response lists "
+            "the durable reports; nothing else was stored.",
         },
         "paths": {"/api/v1/reports": {"post": _operation(request, ack, error)}},
         "components": {
@@ -79,7 +78,7 @@ def _operation(
         "4 MiB inflated.",
         "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
         "responses": {
-            "200": _json(ack, "What is durable, and which reports are refused for good."),
+            "200": _json(ack, "The durable reports, and the permanently refused ones."),
             **_refusals(error),
         },
     }

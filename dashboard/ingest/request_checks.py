@@ -28,11 +28,13 @@ Environ = dict[str, Any]
 def method_check(environ: Environ) -> None:
     """Accepts only POST, and only to a host name of this server."""
     if environ["REQUEST_METHOD"] != "POST":
-        raise RefusalError("wrong_method", "This address takes POST.")
+        raise RefusalError("wrong_method", "This address accepts only POST.")
     if not _is_our_host(
         str(environ.get("HTTP_HOST", environ.get("SERVER_NAME", ""))), tuple(settings.ALLOWED_HOSTS)
     ):
-        raise RefusalError("bad_request", "The Host header names no host of this server.")
+        raise RefusalError(
+            "bad_request", "The Host header names no host of this server; check COMPILEWATCH_HOSTS."
+        )
 
 
 @lru_cache(maxsize=256)
@@ -62,8 +64,7 @@ def key_require(environ: Environ, kind: str = "ing") -> VerifiedKey:
     if known.kind != kind:
         raise RefusalError(
             "wrong_scope",
-            f"This takes a key that begins with cw_{kind}_; the one that was sent is of "
-            "another kind.",
+            f"Expected a key that begins with cw_{kind}_, got one of another kind.",
         )
     return known
 
@@ -167,7 +168,7 @@ def body_read(environ: Environ, length: int) -> bytes:
         body = b""
     if len(body) != length or not body:
         raise RefusalError(
-            "bad_request", f"The body is {len(body)} bytes long, Content-Length says {length}."
+            "bad_request", f"The body is {len(body)} bytes long, but Content-Length is {length}."
         )
     return inflate(body) if _read_encoding(environ) == "gzip" else body
 

@@ -20,12 +20,11 @@ from dashboard.ingest.sequence_ranges import COVERED, NEW, Coverage
 from dashboard.ingest.stored import StoreResult
 
 _REJECTION_TEXTS = {
-    "partial_overlap": "seq: it overlaps a range that is already acknowledged",
-    "gap_closed": "seq: it lies in a gap that was closed",
-    "range_conflict": "seq: another report is stored under this "
-    "range; a second process has the same "
-    "instance id",
-    "too_old": "window: it ended more than 7 days ago",
+    "partial_overlap": "seq: overlaps a range that is already acknowledged",
+    "gap_closed": "seq: lies in a gap that was closed",
+    "range_conflict": "seq: another report is stored under this range; a second process has the "
+    "same instance id",
+    "too_old": "window: ended more than 7 days ago",
 }
 _COUNT_REFUSALS = (
     "INSERT INTO ingest_refusal (project_id, hour, code, count) VALUES (%s, %s, %s, %s)"

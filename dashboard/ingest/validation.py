@@ -95,7 +95,7 @@ def window_check(window: tuple[float, float], offset: float, now: float) -> bool
         )
     end = correct_skew(end, offset)
     if end > now + MAX_FUTURE_S:
-        raise InvalidReport("in_future", f"window: it ends {end - now:.0f} s in the future")
+        raise InvalidReport("in_future", f"window: ends {end - now:.0f} s in the future")
     return end >= now - MAX_WINDOW_AGE
 
 
@@ -168,8 +168,8 @@ def _check_region(region: Region, where: str) -> None:
     if region.stalled is not None and region.stalled.count > region.calls:
         raise InvalidReport(
             "invalid_report",
-            f"{where}.stalled: expected at most as many calls as calls ({region.calls}), "
-            f"got {region.stalled.count}",
+            f"{where}.stalled: expected at most the number of calls ({region.calls}), got "
+            f"{region.stalled.count}",
         )
 
 

@@ -84,7 +84,7 @@ class KeyAdmin(ReadOnlyAdmin):
     ordering = ("-created_at",)
     actions = ("revoke",)
 
-    @admin.action(description="Revoke at once")
+    @admin.action(description="Revoke immediately")
     def revoke(self, request: HttpRequest, queryset: QuerySet[Key]) -> None:
         """Revokes the selected keys; a revoked key stays unchanged."""
         assert isinstance(request.user, User)
@@ -92,5 +92,5 @@ class KeyAdmin(ReadOnlyAdmin):
         for key in keys:
             key_revoke(key=key, actor=request.user, address=request.META.get("REMOTE_ADDR"))
         messages.success(
-            request, f"{len(keys)} revoked, and noted in the record of their projects."
+            request, f"{len(keys)} revoked, and recorded in the audit log of their projects."
         )

@@ -67,8 +67,11 @@ def check_limits(limits: CardinalityLimits, changes: Mapping[str, Any]) -> Cardi
 
 def describe_limit(*, kind: str, limit: int, example: str = "") -> str:
     """Describes a limit that is reached, for pages."""
-    named = f", the last was {example}" if example else ""
-    return f"{kind}: {limit:,} of {limit:,} {LIMIT_PERIODS[kind]}; new ones go into `other`{named}"
+    named = f", the last one was {example}" if example else ""
+    return (
+        f"{kind}: {limit:,} of {limit:,} {LIMIT_PERIODS[kind]}; new ones are grouped as "
+        f"`other`{named}"
+    )
 
 
 def _is_valid_limit(number: object) -> bool:

@@ -34,7 +34,7 @@ def invitation_create(
         raise InvitationError(f"role: expected one of {', '.join(Role.values)}.")
     if list_open_invitations(project).count() >= MAX_OPEN_INVITATIONS:
         raise InvitationError(
-            f"role: {MAX_OPEN_INVITATIONS} invitations are open; take some back first."
+            f"role: {MAX_OPEN_INVITATIONS} invitations are open; revoke some first."
         )
     text, now = secrets.token_urlsafe(32), clock.now()
     made = Invitation(
@@ -83,7 +83,7 @@ def invitation_accept(*, invitation: Invitation, user: User, address: str | None
         if not _is_maker_admin(invitation) or not mine.update(
             accepted_at=clock.now(), accepted_by=user
         ):
-            raise InvitationError("invitation: it was used or taken back meanwhile.")
+            raise InvitationError("invitation: already used or revoked.")
         member = Member.objects.filter(project=invitation.project, user=user).first()
         before = member and {"role": member.role}
         if member is None:
@@ -110,7 +110,7 @@ def invitation_revoke(*, invitation: Invitation, actor: User, address: str | Non
         if not _filter_open(Invitation.objects.filter(pk=invitation.pk)).update(
             revoked_at=clock.now()
         ):
-            raise InvitationError("invitation: it was used or taken back meanwhile.")
+            raise InvitationError("invitation: already used or revoked.")
         _audit("invitation.revoke", invitation, actor, address)
 
 

@@ -152,4 +152,4 @@ def _record_use(known: VerifiedKey) -> None:
     try:
         key_record_use(key_id=known.id)
     except DatabaseError as error:
-        logger.warning("the last use of key %s was not noted: %s", known.id, error)
+        logger.warning("the last use of key %s was not recorded: %s", known.id, error)

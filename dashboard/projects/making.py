@@ -23,7 +23,7 @@ def project_create_from_name(*, name: str, actor: User, address: str | None = No
     ProjectError."""
     name = visible_name(" ".join(name.split()))
     if not 1 <= len(name) <= 100:
-        raise ProjectError("The name has to have 1 to 100 characters.")
+        raise ProjectError("The name must have 1 to 100 characters.")
     base = slugify(name)[:56] or "project"
     taken = set(Project.objects.filter(slug__startswith=base).values_list("slug", flat=True))
     slug = next(
@@ -35,10 +35,10 @@ def project_create_from_name(*, name: str, actor: User, address: str | None = No
         "",
     )
     if not slug:
-        raise ProjectError("There are too many projects of this name; choose another.")
+        raise ProjectError("Too many projects have this name; choose another.")
     try:
         return project_create(name=name, slug=slug, actor=actor, address=address)
     except (IntegrityError, ValidationError) as error:
         raise ProjectError(
-            "Somebody made a project of this name at the same moment; try again."
+            "Another person created a project with this name at the same moment; try again."
         ) from error

@@ -47,7 +47,7 @@ def _lock_member(project: Project, user_id: int) -> Member:
     Project.objects.select_for_update().get(pk=project.pk)
     member = Member.objects.select_related("user").filter(project=project, user_id=user_id).first()
     if member is None:
-        raise MemberError("member: there is no such member any more.")
+        raise MemberError("member: not found; removed in the meantime.")
     return member
 
 
@@ -57,7 +57,8 @@ def _require_other_admin(project: Project, member: Member) -> None:
     )
     if member.role == Role.ADMIN and not others.exists():
         raise MemberError(
-            f"member: {member.user.get_username()} is the only admin; make somebody else one first."
+            f"member: {member.user.get_username()} is the only admin; make another member an "
+            "admin first."
         )
 
 

@@ -36,11 +36,9 @@ class Retention:
 
 
 RETENTION_LABELS = {
-    "instance_minutes": "minutes of single instances, from which versions are judged",
-    "version_minutes": "minutes of versions, which ranges up to a day draw",
-    "version_hours": "hours of versions, which longer ranges draw, and "
-    "the instances and series they came "
-    "from",
+    "instance_minutes": "per-instance minutes, the input of verdicts",
+    "version_minutes": "per-version minutes, for ranges of up to a day",
+    "version_hours": "per-version hours, for longer ranges; also instances and series",
     "compile_events": "single compilations",
 }
 RETENTION_BOUNDS_DAYS = {
@@ -69,15 +67,13 @@ def check_retention(retention: Retention, changes: Mapping[str, int]) -> Retenti
     for name, days in changes.items():
         if name not in RETENTION_BOUNDS_DAYS:
             raise RetentionError(
-                name, "not kept by a number of days", f"one of {', '.join(RETENTION_BOUNDS_DAYS)}"
+                name, "not a retention setting", f"one of {', '.join(RETENTION_BOUNDS_DAYS)}"
             )
         if not _is_within_bounds(name, days):
             raise RetentionError(name, str(days), describe_day_bounds(name))
     changed = Retention(**{**retention.as_dict(), **changes})
     if changed.version_hours < changed.version_minutes:
-        least = (
-            f"at least the {changed.version_minutes} days for which minutes of versions are kept"
-        )
+        least = f"at least {changed.version_minutes} days, the retention of per-version minutes"
         raise RetentionError("version_hours", str(changed.version_hours), least)
     return changed
 

@@ -39,9 +39,9 @@ def get_project_or_404(
     project = Project.objects.filter(slug=slug).first()
     role = find_member_role(user, project) if project else None
     if project is None or role is None:
-        raise Http404("There is no such project.")
+        raise Http404("Project not found.")
     if not role_includes(role, at_least):
-        raise PermissionDenied(f"This needs the role {at_least.label.lower()}.")
+        raise PermissionDenied(f"This requires the role {at_least.label.lower()}.")
     return project
 
 

@@ -23,10 +23,10 @@ from dashboard.regressions.judge_service import build_judgement
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
 from dashboard.vocabulary.severity import VERDICTS_BY_CLAIM
 
-REASON_DROPPED = "started before the minutes of instances that are still kept"
-REASON_NO_BASELINE = "had nothing to be compared with"
-REASON_NEVER_JUDGED = "were never judged"
-REASON_TIME_LIMIT = "would have taken too long here"
+REASON_DROPPED = "started before the retained per-instance minutes"
+REASON_NO_BASELINE = "had no baseline"
+REASON_NEVER_JUDGED = "were never evaluated"
+REASON_TIME_LIMIT = "exceeded the time limit of the backtest"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""Baseline choices: an operator pins a version as the baseline, or accepts a version as the new
-normal."""
+"""Baseline choices: an operator pins a version as the baseline, or accepts its level as the new
+baseline."""
 
 from __future__ import annotations
 
@@ -64,9 +64,12 @@ def baseline_choose(
 
 def _check_choice(kind: str, note: str) -> None:
     if kind not in (PIN, ACCEPT):
-        raise ChoiceError("Choose to pin a version or to accept it.")
+        raise ChoiceError("Choose an action: pin the version or accept it.")
     if kind == ACCEPT and not note:
-        raise ChoiceError("Say why this is the new normal: the note is shown beside the verdict.")
+        raise ChoiceError(
+            "Enter a note that explains why this level is the new baseline; the note is shown "
+            "with the verdict."
+        )
     if len(note) > LONGEST_NOTE:
         raise ChoiceError(
             f"The note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}."
@@ -117,8 +120,8 @@ def _version(model: WatchedModel, environment: str, name: str) -> ModelVersion:
     )
     if found is None:
         raise ChoiceError(
-            f"There is no version {name[:80]!r} in {environment or 'this environment'}: "
-            "choose one that has run there."
+            f"{environment or 'This environment'} has no version {name[:80]!r}: choose a version "
+            "that has run there."
         )
     return found
 

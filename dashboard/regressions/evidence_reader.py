@@ -1,7 +1,8 @@
 """Evidence reader: the only parser of the JSON that a verdict stores.
 
-A row keeps the shape of the day on which it was written: every key may be missing, and a key may
-hold anything. What is not readable is left out; keys of earlier versions become those of today."""
+A row keeps the format of the release that wrote it, so any key may be missing or hold any value.
+Unreadable values are skipped; keys of earlier releases are mapped to current ones.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ def read_changes(evidence: Any) -> list[Change]:
 
 
 def read_change(row: Raw) -> Change:
-    """One row. The judge counts every change so that more is worse; here it is of the metric
-    itself."""
+    """One row. The judge orients every change so that more is worse; here the change is of the
+    metric itself."""
     change, low, high = (_number(row, key) for key in ("change", "low", "high"))
     if row.get("worse") == -1:
         change, low, high = _inverse(change), _inverse(high), _inverse(low)
@@ -79,7 +80,7 @@ def read_change(row: Raw) -> Change:
 
 
 def read_dots(evidence: Any, metric: str) -> tuple[list[StoredDot], int]:
-    """The instances of the first row of a metric that has them, and how many more there were."""
+    """The instances of a metric's first row that has any, and the number of omitted instances."""
     for row in _rows(evidence, "evidence"):
         dots = [dot for one in _rows(row, "dots") if (dot := _read_dot(one))]
         if dots and canonical_key(_text(row, "metric")) == metric:
@@ -88,7 +89,7 @@ def read_dots(evidence: Any, metric: str) -> tuple[list[StoredDot], int]:
 
 
 def read_facts(evidence: Any) -> list[StoredFact]:
-    """The certain facts, news first, as the judge orders them."""
+    """The confirmed facts, new ones first, as the judge orders them."""
     return [
         StoredFact(
             kind=_text(row, "kind"),
@@ -110,7 +111,7 @@ def read_facts(evidence: Any) -> list[StoredFact]:
 
 
 def read_drifts(evidence: Any) -> list[StoredDrift]:
-    """Where a version is slower than it was itself."""
+    """The drifts of a version from its own first day."""
     return [
         StoredDrift(
             canonical_key(_text(row, "metric")),
@@ -124,7 +125,7 @@ def read_drifts(evidence: Any) -> list[StoredDrift]:
 
 
 def read_excluded_calls(evidence: Any) -> list[ExcludedCalls]:
-    """What was not compared, the largest share first."""
+    """Calls that were not compared, the largest share first."""
     return [
         ExcludedCalls(
             _text(row, "what") or "some calls",
@@ -136,7 +137,7 @@ def read_excluded_calls(evidence: Any) -> list[ExcludedCalls]:
 
 
 def read_mix_shifts(evidence: Any) -> list[StoredMixShift]:
-    """What another mix of shapes does to each level, where it is known."""
+    """The effect of a different mix of shapes on each level, if known."""
     return [
         StoredMixShift(
             _text(row, "region") or "the region", _text(row, "metric") or "the level", change
@@ -147,7 +148,7 @@ def read_mix_shifts(evidence: Any) -> list[StoredMixShift]:
 
 
 def read_environment(evidence: Any) -> list[EnvironmentChange]:
-    """How the environments of both versions differ."""
+    """Differences between the environments of both versions."""
     return [
         EnvironmentChange(
             str(row["key"]), _read_values(row.get("baseline")), _read_values(row.get("candidate"))
@@ -158,8 +159,8 @@ def read_environment(evidence: Any) -> list[EnvironmentChange]:
 
 
 def read_coverage(evidence: Any) -> Coverage:
-    """How the versions were compared; rows from before there was more than one way were compared
-    side by side."""
+    """How the versions were compared. Rows without this data are from a release that knew only one
+    layout: side by side."""
     row: Raw = evidence if isinstance(evidence, Mapping) else {}
     layouts = row.get("layouts")
     return Coverage(
@@ -176,8 +177,8 @@ def read_coverage(evidence: Any) -> Coverage:
 
 
 def list_wrong_results(evidence: Any) -> frozenset[str]:
-    """What a stored verdict says comes out wrong where it was right before: nothing that a person
-    said of slower calls is said of it."""
+    """Wrong results in a stored verdict that the baseline computed correctly. A person's answer
+    about slower calls does not cover them."""
     return frozenset(
         f"{fact.kind} {fact.about}"
         for fact in read_facts(evidence)
@@ -186,7 +187,7 @@ def list_wrong_results(evidence: Any) -> frozenset[str]:
 
 
 def find_rank_divergence(evidence: Any) -> StoredFact | None:
-    """The fact that ranks of a job diverged, as those of the baseline did not."""
+    """The fact that ranks of a job diverged while the baseline's ranks did not."""
     return next(
         (
             fact
@@ -198,8 +199,8 @@ def find_rank_divergence(evidence: Any) -> StoredFact | None:
 
 
 def list_urgent_facts(evidence: Any) -> frozenset[str]:
-    """What is news in a stored verdict whatever was said or answered before: results that come out
-    wrong, and that ranks went apart."""
+    """New facts that notify regardless of earlier verdicts and answers: wrong results, and diverged
+    ranks."""
     diverged = {"ranks_diverged"} if find_rank_divergence(evidence) else set()
     return list_wrong_results(evidence) | diverged
 
@@ -220,13 +221,13 @@ def _number(row: Raw, *keys: str) -> float | None:
 
 
 def _count(row: Raw, *keys: str) -> int | None:
-    """The same as a whole number."""
+    """The same as an integer."""
     value = _number(row, *keys)
     return None if value is None else int(value)
 
 
 def _text(row: Raw, key: str) -> str:
-    """The text under a key; empty for anything else."""
+    """The text under a key; empty for any other type."""
     value = row.get(key)
     return value if isinstance(value, str) else ""
 

@@ -26,8 +26,10 @@ def judge_check() -> Check:
     if late:
         who = "A deployment has" if late == 1 else f"{late} deployments have"
         text = (
-            f"{who} not been judged for over {LATE_MINUTES} min: what is said of them is old. "
-            "The worker's log says why."
+            f"{who} not been evaluated for over {LATE_MINUTES} min, so the verdicts are outdated. "
+            "See the worker's log."
         )
         return Check("judge", False, late, 0, "deployments", text)
-    return Check("judge", True, 0, 0, "deployments", "Every live deployment is judged each minute.")
+    return Check(
+        "judge", True, 0, 0, "deployments", "Every live deployment is evaluated each minute."
+    )

@@ -89,7 +89,7 @@ def deployments_judge(
             # A deployment whose evaluation fails must not block the others. It stays due and is
             # retried.
             logger.exception(
-                "deployment %s of %s could not be judged", deployment.pk, deployment.model
+                "deployment %s of %s could not be evaluated", deployment.pk, deployment.model
             )
     return written
 
@@ -226,7 +226,7 @@ def find_mode_cause(outcome: Outcome) -> str:
                 (part for part in stratum.stratum.split(" · ") if ARROW in part), ""
             ).partition(ARROW)
             if arrow:
-                return f"`{row.region}` runs as {after}, not as {before}"
+                return f"`{row.region}` changed its execution mode from {before} to {after}"
     return ""
 
 
@@ -322,7 +322,7 @@ def _write_first_version(
         )
     if drift:
         return f"{capitalize(drift_phrase(drift, name, clock.format_minute))}."
-    return f"{name} is the first version seen here: there is nothing to compare it with yet."
+    return f"{name} is the first version seen here: no baseline yet."
 
 
 def _since(outcome: Outcome) -> int | None:

@@ -63,7 +63,7 @@ class Verdict(models.Model):
     """The verdict on a deployment at a minute, with its evidence at that time."""
 
     outlived: RetainedVerdict | None = None
-    """Not a column: set where `alerts.standing` shows this verdict as the last known one."""
+    """Not a column: set by `alerts.standing` if this verdict is shown as the last known one."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="verdicts")

@@ -61,7 +61,7 @@ def ranks_watch() -> int:
             _last_looks[place] = reported
         except Exception:
             # A version whose evaluation fails must not block the others. It is checked again.
-            logger.exception("the ranks of version %s in %s could not be watched", *place)
+            logger.exception("the ranks of version %s in %s could not be checked", *place)
     return written
 
 

@@ -3,5 +3,5 @@
 from django.dispatch import Signal
 
 version_accepted = Signal()
-"""`choice` is a BaselineChoice that accepts a version as the new normal: a person settled the
-alerts of the version."""
+"""`choice` is a BaselineChoice that accepts a version's level as the new baseline: a person settled
+the alerts of the version."""

@@ -15,9 +15,9 @@ STALLED = ("stalled", "stalled_time")
 RECENT_MINUTES = 60
 MAX_REASON_CHARS = 160
 RECOMPILE_PHRASES = {
-    "reset": "after each torch._dynamo.reset()",
-    "new code object": "as a new code object each time",
-    "failed again": "because it failed before",
+    "reset": " after each torch._dynamo.reset()",
+    "new code object": " as a new code object each time",
+    "failed again": " because it failed before",
 }
 FAILED = ("raised", "suppressed")
 
@@ -57,16 +57,16 @@ def find_stall_cause(*, deployment: Deployment, now_minute: int) -> str:
         events.filter(frame=frame, kind="recompile")
     )
     return _make_phrase(
-        f"`{frame}` is compiled {again}",
+        f"`{frame}` recompiles{again}",
         "guard",
         "" if reason_kind in RECOMPILE_PHRASES else reason,
     )
 
 
 def _describe_repeats(recompiles: QuerySet[CompileEvent]) -> str:
-    """Returns "again and again" if some process compiled it more than once, else "again"."""
+    """Returns " repeatedly" if some process compiled it more than once, else an empty text."""
     counted = recompiles.aggregate(n=Count("number"), processes=Count("instance_id", distinct=True))
-    return "again and again" if counted["n"] > counted["processes"] else "again"
+    return " repeatedly" if counted["n"] > counted["processes"] else ""
 
 
 def _failure(deployment: Deployment) -> str:

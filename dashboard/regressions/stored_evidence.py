@@ -1,5 +1,5 @@
-"""Stored evidence: the typed rows of a verdict. Pages, files, the API and messages show them,
-so that the same verdict has the same numbers everywhere."""
+"""Stored evidence: the typed rows of a verdict. Pages, files, the API and notifications show these
+rows, so the same verdict has the same numbers everywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dashboard.vocabulary.numbers import SPACE
 from dashboard.vocabulary.severity import ALERTING_VERDICTS, NO_ANSWER, REGRESSED
 
 STARTS = ("cold_start", "compile_time", "cache")
-"""Metrics of what an instance does once, when it starts."""
+"""Metrics of the start of an instance."""
 RATES = ("per hour", "share per hour")
 NO_VALUE = "–"
 
@@ -33,13 +33,14 @@ class StoredDot:
 
 @dataclass(frozen=True)
 class Change:
-    """One metric of one region, frozen in a verdict. `change`, `low` and `high` are relative and of
-    the metric itself: 0.05 is 5 % more.
+    """One metric of one region, frozen in a verdict. `change`, `low` and `high` are relative
+    changes of the metric itself: 0.05 is 5% more.
 
     `baseline_at_most` and `candidate_at_most`: the value is only the end of an engine's first
-    bucket. `minutes` is the window of both values, None where the row does not name it; `newest`:
-    of the newest minutes, not of those in which both versions ran. `excluded` are events of
-    instances that had just started, baseline and candidate."""
+    bucket. `minutes` is the window of both values, None if the row does not state it; `newest`: the
+    window is the newest minutes instead of those in which both versions ran. `excluded` counts the
+    events of instances that had just started, for baseline and candidate.
+    """
 
     metric: str
     region: str = ""
@@ -77,23 +78,22 @@ class Change:
 
     @property
     def named(self) -> MetricEntry:
-        """What the metric is called."""
+        """Name of the metric."""
         return find_metric(self.metric)
 
     @property
     def regressed(self) -> bool:
-        """Whether the metric is worse by more than matters."""
+        """True if the metric is worse by more than the smallest effect."""
         return self.label == REGRESSED
 
     @property
     def bounded(self) -> bool:
-        """Whether one of the values is only a bound, so that the change is one as well."""
+        """True if one of the values, and thus the change, is only a bound."""
         return self.baseline_at_most or self.candidate_at_most
 
     @property
     def difference(self) -> float | None:
-        """Candidate minus baseline, where the change of this unit is not relative: shares and
-        rates."""
+        """Candidate minus baseline, for units whose change is not relative: shares and rates."""
         if self.unit not in ("share", *RATES) or self.baseline is None or self.candidate is None:
             return None
         return self.candidate - self.baseline
@@ -110,8 +110,8 @@ class Change:
 
     @property
     def change_said(self) -> str:
-        """+31 %, −28.1 pts, at least 6.7 times: computed from the two values; a dash where neither
-        value nor change is known."""
+        """`+31 %`, `−28.1 pts`, `at least 6.7 times`: computed from the two values; a dash if
+        neither value nor change is known."""
         if self.baseline_at_most and self.candidate_at_most:
             return NO_VALUE
         if self.baseline is not None and self.candidate is not None:
@@ -133,8 +133,8 @@ class Change:
 
     @property
     def range_said(self) -> str:
-        """13 to 52 %: the interval of a relative change; of a share in multiples of the baseline;
-        empty without one."""
+        """`13 to 52 %`: the interval of a relative change; for a share, in multiples of the
+        baseline; empty without an interval."""
         if self.low is None or self.high is None or self.bounded:
             return ""
         if self.unit == "share":
@@ -143,8 +143,7 @@ class Change:
 
     @property
     def affected_said(self) -> str:
-        """6 of 6 instances: those of the candidate that show it; empty where they are not
-        counted."""
+        """6 of 6 instances: the affected instances of the candidate; empty if not counted."""
         if self.affected_instances is None or not self.candidate_instances:
             return ""
         plural = "" if self.candidate_instances == 1 else "s"
@@ -152,29 +151,28 @@ class Change:
 
     @property
     def causes_said(self) -> str:
-        """Why calls ran eager, or what recompiled."""
+        """Causes of eager calls, or of recompiles."""
         return format_causes(self.causes)
 
     @property
     def effect_said(self) -> str:
-        """matters from 5 %, counts from 2 % of an instance’s calls: the smallest change that
-        matters."""
+        """The smallest change that matters, such as `threshold 5 %`."""
         effect = self.smallest_effect
         if effect is None:
             return ""
         if self.unit == "share":
             if None not in (self.times, self.points, self.change):
                 points = numbers.points(self.points or 0.0)
-                return f"matters from {numbers.number(self.times or 0.0)} times and {points}"
+                return f"threshold {numbers.number(self.times or 0.0)} times and {points}"
             of = "compile seconds" if self.metric == "cache" else "an instance’s calls"
-            return f"counts from {numbers.percent(effect)} of {of}"
+            return f"threshold {numbers.percent(effect)} of {of}"
         if self.unit == "per hour":
-            return f"counts from {numbers.number(effect)} an hour on an instance"
-        return f"matters from {numbers.percent(effect)}"
+            return f"threshold {numbers.number(effect)} per hour and instance"
+        return f"threshold {numbers.percent(effect)}"
 
     @property
     def window(self) -> str:
-        """matched: minutes in which both versions ran; last: the newest minutes; start: once an
+        """matched: minutes in which both versions ran; last: the newest minutes; start: once per
         instance; empty: not known."""
         if self.metric in STARTS:
             return "start"
@@ -182,24 +180,24 @@ class Change:
 
     @property
     def window_said(self) -> str:
-        """matched 57 min, last 15 min, at start: of which time both values are; empty where the row
-        does not name it."""
+        """The time that both values cover: matched 57 min, last 15 min, at start; empty if the row
+        does not state it."""
         if self.window == "start":
             return "at start"
         return f"{self.window} {numbers.number(self.minutes or 0)}{SPACE}min" if self.window else ""
 
     @property
     def excluded_said(self) -> str:
-        """Excluded, first 20 min of an instance: 3 and 21; empty where nothing is left out."""
+        """Excluded, first 20 min of an instance: 3 and 21; empty if nothing is excluded."""
         if not self.excluded or not any(self.excluded):
             return ""
         before, after = (numbers.number(count) for count in self.excluded)
-        return f"excluded, just started: {before} and {after}"
+        return f"excluded (just started): {before} vs {after}"
 
 
 @dataclass(frozen=True)
 class StoredFact:
-    """One certain fact: its kind, on which instances of the candidate, and what the baseline
+    """One confirmed fact: its kind, the candidate's instances that show it, and what the baseline
     shows."""
 
     kind: str
@@ -215,13 +213,13 @@ class StoredFact:
 
     @property
     def news(self) -> bool:
-        """Whether the baseline does not show it."""
+        """True if the baseline does not show the fact."""
         return self.severity in ALERTING_VERDICTS
 
 
 @dataclass(frozen=True)
 class StoredDrift:
-    """A version that is slower than it was on its first day."""
+    """A version that is slower than on its first day."""
 
     metric: str
     region: str
@@ -232,7 +230,7 @@ class StoredDrift:
 
 @dataclass(frozen=True)
 class ExcludedCalls:
-    """Calls, or a metric, that have nothing to be compared with; `share` is of all calls."""
+    """Calls, or a metric, without a counterpart; `share` is of all calls."""
 
     what: str
     reason: str
@@ -241,7 +239,7 @@ class ExcludedCalls:
 
 @dataclass(frozen=True)
 class StoredMixShift:
-    """What another mix of shapes alone does to a level."""
+    """The effect of a different mix of shapes alone on a level."""
 
     region: str
     metric: str
@@ -250,7 +248,7 @@ class StoredMixShift:
 
 @dataclass(frozen=True)
 class EnvironmentChange:
-    """One key whose values differ, with the number of instances that have each value."""
+    """One key whose values differ, with the number of instances per value."""
 
     key: str
     baseline: tuple[tuple[str, int], ...]
@@ -259,7 +257,8 @@ class EnvironmentChange:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How the versions were compared, and how much of the calls; None where a row does not say."""
+    """How the versions were compared, and the share of compared calls; None if a row does not state
+    it."""
 
     reason: str
     bound: float | None

@@ -62,7 +62,7 @@ def variances_learn(*, seconds: float = TIME_BUDGET_S) -> int:
                 )
             except Exception:
                 # A pair whose replay fails must not block the others. The next run retries it.
-                logger.exception("nothing could be learned from deployment %s", deployment.pk)
+                logger.exception("learning from deployment %s failed", deployment.pk)
                 continue
             with write_transaction():
                 fields = {

@@ -120,18 +120,19 @@ class AsgiFront:
                     if not message.get("more_body"):
                         raise RefusalError(
                             "bad_request",
-                            f"The body is {size} bytes long, Content-Length says {length}.",
+                            f"The body is {size} bytes long, but Content-Length is {length}.",
                         )
                     budget.take(transfer, len(part), transfer.evict)
                     transfer.moved(size)
         except TimeoutError:
             if transfer.evicted:
                 raise RefusalError(
-                    "busy", "Too many bodies are under way; send it again.", retry_after=5
+                    "busy", "Too many request bodies are in progress; send it again.", retry_after=5
                 ) from None
             raise RefusalError(
                 "too_slow",
-                f"{size} of {length} bytes came in {request_limits.allowed_seconds(size):.0f} s.",
+                f"only {size} of {length} bytes arrived in "
+                f"{request_limits.allowed_seconds(size):.0f} s.",
             ) from None
         finally:
             budget.release(transfer)

@@ -30,7 +30,7 @@ MAX_WAITING_REQUESTS, MAX_WAITING_BYTES = 512, 16 << 20
 MAX_WAIT_S = 10.0
 """Maximum requests, bytes and seconds of waiting in a lane."""
 
-BUSY_DETAIL = "Too many requests wait to be answered; try again."
+BUSY_DETAIL = "Too many requests are queued; try again."
 Job = tuple[float, int, Callable[[bool], None]]
 
 
@@ -78,7 +78,7 @@ class Lane:
             try:
                 run(time.monotonic() - since <= MAX_WAIT_S)
             except Exception:
-                logger.exception("a request was not answered")
+                logger.exception("a request could not be answered")
 
 
 class Lanes:

@@ -75,7 +75,7 @@ class Request(HTTPRequestParser):  # type: ignore[misc]
         """Parses the head of a request. Raises ParsingError, which yields 400."""
         super().parse_header(header_plus)
         if self.chunked and "CONTENT_LENGTH" in self.headers:
-            raise ParsingError("A request has Content-Length or Transfer-Encoding, not both")
+            raise ParsingError("A request must not have both Content-Length and Transfer-Encoding")
 
     @property
     def environ(self) -> dict[str, str]:
@@ -87,13 +87,13 @@ class Request(HTTPRequestParser):  # type: ignore[misc]
         if not self.headers_finished:
             over, what = (
                 now - self.begun > REQUEST_HEAD_TIMEOUT_S,
-                f"The head did not end within {REQUEST_HEAD_TIMEOUT_S} s.",
+                f"The request head was not complete within {REQUEST_HEAD_TIMEOUT_S} s.",
             )
         else:
             limit = allowed_seconds(self.body_bytes_received)
             over, what = (
                 now - self.begun > limit,
-                f"{self.body_bytes_received} bytes of the body came in {limit:.0f} s.",
+                f"Only {self.body_bytes_received} bytes of the body arrived in {limit:.0f} s.",
             )
         return RefusalError("too_slow", what) if over else None
 
@@ -277,7 +277,9 @@ class LaneServer(TcpWSGIServer):  # type: ignore[misc]
             channel,
             size,
             lambda: channel.refuse(
-                RefusalError("busy", "Too many bodies are under way; send it again.", retry_after=5)
+                RefusalError(
+                    "busy", "Too many request bodies are in progress; send it again.", retry_after=5
+                )
             ),
         )
 

@@ -1,1 +1,1 @@
-"""Vocabulary: what metrics, reasons and verdicts are called, for sentences, pages and messages."""
+"""Vocabulary: names of metrics, reasons and verdicts for sentences, pages and notifications."""

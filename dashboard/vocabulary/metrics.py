@@ -1,4 +1,4 @@
-"""Metric table: the key, the names, the unit and the direction of every metric and certain fact."""
+"""Metric table: key, names, unit and direction of every metric and confirmed fact."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ Direction = Literal["up", "down"]
 
 @dataclass(frozen=True, slots=True)
 class MetricEntry:
-    """One metric. `detail` follows the title where there is room; `phrase` names the metric inside
-    a sentence, `predicate` follows a value of a share or of a rate.
+    """One metric. `detail` follows the title if there is room; `phrase` names the metric inside a
+    sentence; `predicate` follows a value of a share or rate.
 
-    `direction` is the way that is worse; `worse` and `better` are its adjectives."""
+    `direction` is the worse direction; `worse` and `better` are its adjectives.
+    """
 
     key: str
     title: str
@@ -29,12 +30,12 @@ class MetricEntry:
 
     @property
     def name(self) -> str:
-        """The title; of GPU time with its clock, because the title is that of wall time."""
+        """The title; GPU time includes its clock, because the plain title is that of wall time."""
         return f"{self.title}, {self.detail}" if self.detail == GPU_TIME else self.title
 
     @property
     def share_of(self) -> str:
-        """What a share is part of: calls, call time, compile seconds; empty for other metrics."""
+        """The whole of a share: calls, call time, compile seconds; empty for other metrics."""
         return self.detail.removeprefix("share of ") if self.kind == "share" else ""
 
     @property
@@ -123,7 +124,7 @@ METRICS: dict[str, MetricEntry] = {
             "per hour",
             "rate",
             "recompiles",
-            "recompiles an hour and instance",
+            "recompiles per hour and instance",
         ),
         MetricEntry(
             "leak",
@@ -159,16 +160,16 @@ ALIASES = {
     "compile_seconds": "compile_time",
     "cache_misses": "cache",
 }
-"""Keys of evidence that earlier versions stored, and the keys of today."""
+"""Current keys of evidence that earlier releases stored under other keys."""
 
 
 def canonical_key(key: str) -> str:
-    """The key of today for a key of any age."""
+    """The current key for a key of any release."""
     return ALIASES.get(key, key)
 
 
 def find_metric(key: str) -> MetricEntry:
-    """The entry of a key of any age; an unknown key is its own name."""
+    """The entry of a key of any release; an unknown key is its own name."""
     key = canonical_key(key)
     return METRICS.get(key) or MetricEntry(
         key, key.replace("_", " "), phrase=key, worse="worse", better="better"

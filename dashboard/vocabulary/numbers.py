@@ -1,5 +1,5 @@
-"""Numbers, sizes, times and changes in words, for pages, messages and verdicts: at most three
-digits, a real minus, a hard space."""
+"""Number formats: numbers, sizes, durations and changes for pages, notifications and verdicts. At
+most three digits, a real minus sign, a hard space."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import math
 SPACE = "\u00a0"
 MINUS = "\u2212"
 FACTOR_FROM = 2.0
-"""From three times the baseline on a change is a factor: a percentage of that size is not read at a
-glance."""
+"""A change of at least three times the baseline is shown as a factor: a percentage of that size is
+hard to read."""
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """0.0012, 4.1, 18.4, 100, 12,346: at most so many digits that mean something, and all those
+    """0.0012, 4.1, 18.4, 100, 12,346: at most this number of significant digits, and all digits
     before the point."""
     if not math.isfinite(value):
         return "?"
@@ -27,7 +27,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits at most after thousands: 12,345, 212, 18.4, 4.2, 0.11."""
+    """12,345, 212, 18.4, 4.2, 0.11: at most three digits below a thousand."""
     size = abs(value)
     if size >= 100 or value == int(value):
         text = f"{size:,.0f}"
@@ -59,7 +59,7 @@ def duration(seconds: float) -> str:
 
 
 def bound(seconds: float) -> str:
-    """< 300 ms: all that is known of a quantile in an engine's first bucket."""
+    """< 300 ms: the upper bound of a quantile in an engine's first bucket."""
     return f"<{SPACE}{duration(seconds)}"
 
 
@@ -82,7 +82,7 @@ def size(count: float) -> str:
 
 
 def percent(share: float) -> str:
-    """71.2 %, 96 %, 0.11 %; only all is 100 % and only none is 0 %."""
+    """A share in percent, with up to three digits. Only 1 is shown as all, and only 0 as none."""
     value = share * 100
     if 99.95 <= value < 100:
         return f">{SPACE}99.9{SPACE}%"
@@ -94,8 +94,8 @@ def percent(share: float) -> str:
 
 
 def level(value: float, unit: str) -> str:
-    """A value in the unit of a metric: s, share, bytes, per hour, share per hour, or any other
-    after a number."""
+    """A value in the unit of a metric: s, share, bytes, per hour, share per hour; any other unit
+    follows the number."""
     said = {"s": duration, "share": percent, "B": size, "bytes": size}.get(unit)
     if said is not None:
         return said(value)
@@ -107,23 +107,23 @@ def level(value: float, unit: str) -> str:
 
 
 def change(ratio: float) -> str:
-    """+31 %, −6 %, 0 %: a relative change; from three times on the factor, 22.8 times."""
+    """A relative change: signed percent, or from three times on a factor such as 22.8 times."""
     return _times(ratio) if is_factor(ratio) else f"{_signed(ratio * 100)}{SPACE}%"
 
 
 def is_factor(ratio: float) -> bool:
-    """Whether words say a relative change as a factor."""
+    """True if a relative change is shown as a factor."""
     return math.isfinite(ratio) and ratio >= FACTOR_FROM
 
 
 def magnitude(ratio: float) -> str:
-    """31 %, 22.8 times: a relative change whose direction the sentence says."""
+    """A relative change without its sign, for sentences that state the direction."""
     return change(ratio).lstrip("+" + MINUS)
 
 
 def change_range(low: float, high: float) -> str:
-    """13 to 52 %, −6 to 2 %, 1.5 to 31 times: an interval of a relative change, in one unit; a plus
-    sign would be noise."""
+    """The interval of a relative change in one unit, such as 1.5 to 31 times; a plus sign would add
+    nothing."""
     low, high = min(low, high), max(low, high)
     if is_factor(high):
         return f"{number(1 + low)} to {_times(high)}"
@@ -142,8 +142,8 @@ def signed_size(count: float) -> str:
 
 
 def difference(value: float, base: float, unit: str) -> str:
-    """How far a value lies from its baseline: points of a share, a rate per hour as such, anything
-    else relative; empty from zero."""
+    """The difference from a baseline: points of a share, a plain rate per hour, else relative;
+    empty from zero."""
     if unit == "share":
         return points(value - base)
     if unit in ("per hour", "share per hour"):
@@ -155,7 +155,7 @@ def difference(value: float, base: float, unit: str) -> str:
 
 
 def format_coarse_duration(seconds: float) -> str:
-    """How long something lasts, in its largest unit: 8 s, 6 min, 2 h, 3 days."""
+    """A duration in its largest unit: 8 s, 6 min, 2 h, 3 days."""
     for limit, unit, factor in ((90, "s", 1), (90 * 60, "min", 60), (48 * 3600, "h", 3600)):
         if seconds < limit:
             return f"{max(0, round(seconds / factor))}{SPACE}{unit}"

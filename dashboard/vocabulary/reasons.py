@@ -1,4 +1,4 @@
-"""Reason table: why calls are not compared, and why a metric has no answer."""
+"""Reason table: why calls are not compared, and why a metric has no result."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ NOT_COMPARED = {
     "too_few_calls": "too few calls to compare",
     "one_sided": "not reported by both versions",
     "agents_differ": "not comparable: agent versions differ",
-    "after_the_baseline_ended": "came after the baseline had ended",
-    "no_baseline_on_host": "the baseline had not run on this host",
-    "past_too_short": "the baseline had run under 3\u00a0h on this host",
+    "after_the_baseline_ended": "after the baseline had ended",
+    "no_baseline_on_host": "the baseline did not run on this host",
+    "past_too_short": "the baseline ran for under 3 h on this host",
 }
-"""Why calls of the candidate are compared with none of the baseline."""
+"""Why candidate calls have no counterpart."""
 UNDECIDED = {
     "one_sided": "one version does not report it",
-    "too_few_calls": "too few calls a minute",
-    "bucket_too_wide": "a bucket of the engine is wider than the difference",
+    "too_few_calls": "too few calls per minute",
+    "bucket_too_wide": "the engine's histogram bucket is wider than the difference",
 }
-"""Why a metric of both versions has no change."""
+"""Why a metric that both versions report has no change."""
 
 
 def describe_not_compared(reason: str) -> str:
-    """The reason in words; an unknown one is its own name."""
+    """The reason in words; an unknown reason is its own name."""
     return NOT_COMPARED.get(reason, reason.replace("_", " "))

@@ -97,7 +97,7 @@ FUNCTIONS = {
     ),
     "tests/dashboard/ui/weeks_story.py": ("weeks",),
     "tests/demo/test_the_demo_shows_a_regression_by_itself.py": (
-        "test_the_alert_opens_by_itself_and_a_second_start_continues",
+        "test_the_alert_opens_automatically_and_a_second_start_continues",
     ),
     "tests/faults/job.py": (
         "main",
@@ -111,7 +111,7 @@ FUNCTIONS = {
         "test_a_recording_from_a_gpu_is_replayed",
     ),
     "tests/flow/test_a_server_of_the_first_release_takes_what_agents_send_now.py": (
-        "test_it_takes_them",
+        "test_every_report_is_accepted_and_folded",
     ),
     "tests/gpu/payback.py": ("__init__",),
     "tests/gpu/programs/golden_models.py": ("main",),

@@ -1,5 +1,5 @@
-"""On a machine without what the tests run against, those that need it are skipped and said to be;
-where CI=true they fail."""
+"""If a requirement of the tests is missing, dependent tests are skipped with a message, or fail if
+CI=true."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.architecture.tree import REPOSITORY
 
 
 def bare(folder: Path, *words: str, ci: str = "") -> subprocess.CompletedProcess[str]:
-    """What a module of Python says where PATH leads to no program."""
+    """Output of a Python module whose PATH contains no program."""
     environment = {
         **os.environ,
         "PATH": str(folder),
@@ -33,7 +33,7 @@ def bare(folder: Path, *words: str, ci: str = "") -> subprocess.CompletedProcess
 
 
 @pytest.mark.parametrize(("ci", "becomes"), [("", "are skipped"), ("true", "fail, for CI=true")])
-def test_the_run_says_what_is_missing_and_what_installs_it(
+def test_the_run_lists_missing_parts_and_their_install_command(
     tmp_path: Path, ci: str, becomes: str
 ) -> None:
     said = bare(tmp_path, "tests.machine", "--after", ci=ci).stdout

@@ -1,5 +1,5 @@
 """Each command of README.md and of the dashboard's documentation is run by a file, or is listed
-here with the reason why not."""
+here with a reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COMMANDS = (
 
 @dataclass(frozen=True)
 class Run:
-    """The file that runs a command, and the words in it that show this."""
+    """The file that runs a command, and the words in the file that show this."""
 
     file: str
     words: str
@@ -49,12 +49,12 @@ FLOW, ENGINES = (
 )
 COMPOSE = "docker compose -f docker/compose.yml --env-file docker/.env"
 NO_ENGINE = (
-    "It needs a container engine; tests/image carries the recipe out without one and holds the "
-    "compose file against its schema."
+    "It needs a container engine; tests/image runs the recipe without one and checks the compose "
+    "file against its schema."
 )
 NO_CLUSTER = (
-    "It needs a cluster; tests/image puts the overlay together and holds it against the "
-    "schemas of Kubernetes."
+    "It needs a cluster; tests/image builds the overlay and checks it against the Kubernetes "
+    "schemas."
 )
 BACKUP = Run("tests/faults/test_a_backup_by_the_guide_can_be_restored.py", "guide_run(")
 SQLITE_RESTORE = Run(
@@ -72,10 +72,10 @@ TABLE: dict[str, Run | str] = {
     "make check": Run(".ci/run", "make check"),
     ".venv/bin/python -m pytest tests/wire": Run("Makefile", "$(BIN)/python -m pytest"),
     "python -m tests.lint PATH": Run("Makefile", "python -m tests.lint"),
-    "make format": "It rewrites what `make check` would refuse, with the same two programs.",
+    "It rewrites the files that `make check` would refuse, with the same two programs.": "It rewrites what `make check` would refuse, with the same two programs.",
     "make bench": "Benchmarks take hours; their results are in the documentation.",
     "make gpu": "It needs CUDA; its results are in the agent's documentation.",
-    "make image-check": "It needs root and some minutes; tests/image holds the parts that do not.",
+    "It needs root and some minutes; tests/image covers the parts that do not.": "It needs root and some minutes; tests/image holds the parts that do not.",
     "make clean": "It removes the environment that the tests run in.",
     "make shots": "It takes pictures of a running demo, with its password; a person checks them.",
     "make calibrate": "It takes hours. The results pages give the "
@@ -87,7 +87,7 @@ TABLE: dict[str, Run | str] = {
     "tests/dashboard/regressions runs it on short fleets.",
     ".venv/bin/python manage.py setup_project --help": Run(
         "tests/architecture/test_every_command_of_the_guides_is_run.py",
-        "def test_what_a_first_command_takes",
+        "def test_each_first_command_has_its_options",
     ),
     "export COMPILEWATCH_MODE=full": Run(FLOW, '"COMPILEWATCH_MODE": "full"'),
     ".venv/bin/python manage.py migrate": Run(FLOW, '"migrate"'),
@@ -175,7 +175,7 @@ TABLE: dict[str, Run | str] = {
 
 
 def commands(text: str) -> Iterator[str]:
-    """Text of a shell fence, an indented line or backticks that begins as a command does."""
+    """Text of a shell fence, an indented line or backticks that begins like a command."""
     fenced = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     found = [
@@ -196,7 +196,7 @@ def test_the_table_holds_every_command_and_no_other() -> None:
 @pytest.mark.parametrize(
     "command", [command for command, where in TABLE.items() if isinstance(where, Run)]
 )
-def test_it_is_run_where_the_table_says(command: str) -> None:
+def test_each_command_is_run_by_the_file_in_the_table(command: str) -> None:
     where = TABLE[command]
     assert isinstance(where, Run)
     assert where.words in (ROOT / where.file).read_text()
@@ -212,7 +212,7 @@ def test_make_lists_every_command() -> None:
         assert f"make {command} " in said, command
 
 
-def test_what_a_first_command_takes() -> None:
+def test_each_first_command_has_its_options() -> None:
     words = [sys.executable, "manage.py", "setup_project", "--help"]
     assert (
         "--user"

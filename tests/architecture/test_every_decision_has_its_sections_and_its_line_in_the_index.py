@@ -1,5 +1,5 @@
 """Decision records: numbered without gaps, in one form, short, each listed once in the index, and
-about files that exist."""
+about existing files."""
 
 from __future__ import annotations
 

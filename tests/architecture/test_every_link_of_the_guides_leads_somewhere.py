@@ -24,7 +24,7 @@ def prose(page: Path) -> str:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """The anchor of each heading, in the form that code hosts give it."""
+    """The anchor of each heading, in the form of code hosts."""
     found: list[str] = []
     for heading in re.findall(r"^#+ (.+)$", prose(page), flags=re.MULTILINE):
         anchor = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")

@@ -1,5 +1,5 @@
-"""Imports point from a later stage to an earlier one, pure code knows no Django, the wire knows
-only the standard library."""
+"""Imports point from a later stage to an earlier one; pure code does not import Django; the wire
+imports only the standard library."""
 
 import ast
 import re

@@ -11,8 +11,7 @@ from tests.architecture.tree import REPOSITORY
 
 
 def general_formats(path: Path) -> Iterator[str]:
-    """Places of the format `g`, but where the text becomes a number again, which is how data is
-    rounded."""
+    """Uses of the format `g`, except where the text becomes a number again, which rounds data."""
     tree = ast.parse(path.read_text())
     rounded = {
         id(part)
@@ -38,4 +37,4 @@ def test_no_text_uses_the_general_format() -> None:
     ]
     assert [
         one for one in found if "rate.py" not in one
-    ] == []  # that command prints what it takes, in 15 digits
+    ] == []  # this command prints its input, in 15 digits

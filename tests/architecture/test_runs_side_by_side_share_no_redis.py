@@ -1,4 +1,4 @@
-"""Processes that run tests side by side empty a Redis database each of their own."""
+"""Parallel test processes each clear their own Redis database."""
 
 from __future__ import annotations
 

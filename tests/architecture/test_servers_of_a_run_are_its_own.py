@@ -1,5 +1,5 @@
-"""Where no PostgreSQL and no Redis answers, a run has its own: the command learns where they are,
-and they end after it."""
+"""If no PostgreSQL and no Redis respond, a run starts its own, passes their addresses to the
+command and stops them afterwards."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def services(*words: str, **more: str) -> subprocess.Popen[str]:
         start_new_session=True,
         preexec_fn=lambda: signal.signal(
             signal.SIGINT, signal.SIG_DFL
-        ),  # a run in the background of a shell ignores it
+        ),  # a background job of a shell ignores it
     )
 
 
 def left(ports: Path) -> list[str]:
-    """Those of its servers that run still."""
+    """The servers of the run that are still running."""
     running = subprocess.run(
         ["ps", "-eo", "args"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -62,7 +62,7 @@ def left(ports: Path) -> list[str]:
 
 @pytest.mark.needs("PostgreSQL's programs")
 @pytest.mark.needs("Redis's program")
-def test_the_command_has_them_and_its_status_is_theirs(tmp_path: Path) -> None:
+def test_the_command_gets_both_servers_and_its_status_is_returned(tmp_path: Path) -> None:
     run = services(sys.executable, "-c", WORKS, str(tmp_path / "ports"), "0")
     assert run.wait(120) == 7, run.communicate()
     assert left(tmp_path / "ports") == []
@@ -70,20 +70,20 @@ def test_the_command_has_them_and_its_status_is_theirs(tmp_path: Path) -> None:
 
 @pytest.mark.needs("PostgreSQL's programs")
 @pytest.mark.needs("Redis's program")
-def test_a_run_that_is_interrupted_tidies_up_before_they_end(tmp_path: Path) -> None:
+def test_an_interrupted_run_cleans_up_before_its_servers_end(tmp_path: Path) -> None:
     run = services(sys.executable, "-c", WORKS, str(tmp_path / "ports"), "100")
     wait_for("it runs", (tmp_path / "ports").exists, seconds=120, every=0.1)
     time.sleep(0.2)
-    os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+    os.killpg(run.pid, signal.SIGINT)  # like a terminal
     assert run.wait(60) not in (0, 7)
     assert (tmp_path / "tidied").exists() and left(tmp_path / "ports") == []
 
 
 @pytest.mark.needs("root, to mount")
 @pytest.mark.needs("PostgreSQL's programs")
-def test_servers_that_do_not_start_are_no_failed_tests() -> None:
+def test_servers_that_do_not_start_differ_from_failed_tests() -> None:
     run = services(
         sys.executable, "-c", "raise SystemExit(1)", PATH="/nowhere"
-    )  # root finds no runuser there
+    )  # root has no runuser there
     _, said = run.communicate(timeout=120)
-    assert run.returncode == 3 and "of this run's own did not work: " in said
+    assert run.returncode == 3 and "of this run failed: " in said

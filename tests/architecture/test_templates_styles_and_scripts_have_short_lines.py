@@ -1,5 +1,4 @@
-"""Lines of templates, styles and scripts have at most 120 columns, and djlint has the same
-limit."""
+"""Lines of templates, styles and scripts have at most 120 columns; djlint has the same limit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The agent's modules form no cycle, whether an import is at the top, in a function or for types
-alone; its root stays small, and what is loaded by name is listed."""
+"""The agent's modules form no import cycle, regardless of the import's place. The package root
+stays small, and modules loaded by name are listed."""
 
 import ast
 import graphlib
@@ -10,9 +10,10 @@ from tests.architecture.tree import REPOSITORY, python_files
 ROOT = REPOSITORY / "agents" / "compilewatch"
 MOST_IN_ROOT = 10
 REGISTRIES = {"__init__.py", "lazy_modules.py", "sources/__init__.py"}
-"""What names modules in strings: the public names, modules that few jobs need, and the sources."""
+"""Modules that name other modules in strings: the public names, rarely used modules, and the
+sources."""
 METRICS = "wire/otlp.py"
-"""Its metrics have names like `compilewatch.errors`, which is a module too."""
+"""Metric names such as `compilewatch.errors`, which is also a module."""
 
 
 def module_of(file: Path) -> str:
@@ -21,7 +22,7 @@ def module_of(file: Path) -> str:
 
 def imports_of(tree: ast.Module, known: set[str]) -> set[str]:
     """The modules of the agent that a module imports anywhere in its code; `from package import
-    module` is an import of the module."""
+    module` imports the module."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -44,11 +45,11 @@ def graph_of(folder: Path) -> dict[str, set[str]]:
     }
     del graph[
         "compilewatch"
-    ]  # it names the public functions' homes, for types alone; no module of ours may import it
+    ]  # it names the modules of the public functions, for types only; no module of the agent may import it
     return graph
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
+def test_no_module_imports_itself_through_others() -> None:
     graphlib.TopologicalSorter(graph_of(ROOT)).prepare()
 
 
@@ -71,11 +72,11 @@ def test_nothing_imports_the_root() -> None:
     ] == []
 
 
-def test_the_root_has_no_more_modules() -> None:
+def test_the_root_has_only_these_modules() -> None:
     assert len([file for file in ROOT.iterdir() if file.suffix == ".py"]) <= MOST_IN_ROOT
 
 
-def test_modules_are_named_in_strings_in_the_registries_alone() -> None:
+def test_only_the_registries_name_modules_in_strings() -> None:
     known = {module_of(file) for file in python_files(ROOT)} - {"compilewatch"}
     found = []
     for file in python_files(ROOT):

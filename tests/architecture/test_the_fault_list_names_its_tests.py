@@ -1,5 +1,4 @@
-"""Each row of the fault list is tested by files that exist, and each fault test belongs to a
-row."""
+"""Each row of the fault list names existing test files, and each fault test belongs to a row."""
 
 from tests.architecture.tree import REPOSITORY
 from tests.faults.rows import BENCHMARKS, LEFT_OUT, ROWS

@@ -1,5 +1,5 @@
-"""The language lint reads docstrings, comments, literals with a space and Markdown, and leaves code
-alone."""
+"""The language lint reads docstrings, comments, literals with a space and Markdown, and ignores
+code."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""The visible top level is fixed, every setting is documented, and every answer of the endpoint is
-explained."""
+"""The visible top level is fixed, every setting is documented, and every response of the endpoint
+is explained."""
 
 import re
 

@@ -9,7 +9,7 @@ PAGE = Path(__file__).parents[2] / "dashboard/docs/comparison.md"
 ROWS = [line.split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
 
 
-def test_every_row_answers_for_every_tool() -> None:
+def test_every_row_has_an_answer_for_every_tool() -> None:
     assert len(ROWS) > 10
     assert {len(row) for row in ROWS} == {len(ROWS[0])}
 

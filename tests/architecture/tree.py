@@ -16,7 +16,7 @@ def python_files(folder: Path) -> Iterator[Path]:
 
 
 def modules(file: Path) -> Iterator[str]:
-    """Names of the modules a file imports, wherever in it the import stands."""
+    """Names of the modules that a file imports anywhere."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

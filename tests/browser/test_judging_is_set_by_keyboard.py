@@ -15,18 +15,18 @@ def test_a_slip_is_said_at_its_field_and_then_it_is_saved(
 ) -> None:
     page = sign_in(user)
     page.get_by_role("link", name="Settings").click()
-    field = page.get_by_label("Chance of a false ROLL BACK")
+    field = page.get_by_label("False-positive rate of ROLL BACK")
     field.focus()
     page.keyboard.type("90")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Chance of a false ROLL BACK")).to_have_attribute(
+    expect(page.get_by_label("False-positive rate of ROLL BACK")).to_have_attribute(
         "aria-invalid", "true"
     )
     expect(page.locator(".err")).to_contain_text("expected a number from 0.1 to 20 %")
     assert all("400" in complaint for complaint in complaints)
     complaints.clear()
 
-    page.get_by_label("Chance of a false ROLL BACK").fill("2")
+    page.get_by_label("False-positive rate of ROLL BACK").fill("2")
     page.locator("summary", has=page.get_by_role("heading", name="Eager calls")).focus()
     page.keyboard.press("Enter")
     page.get_by_role("group", name="Eager calls").get_by_label("Muted").select_option("yes")

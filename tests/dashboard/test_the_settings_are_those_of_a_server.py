@@ -35,7 +35,9 @@ def test_nothing_is_said_of_the_full_stack() -> None:
 
 def test_the_doctor_has_nothing_to_say_of_them_either() -> None:
     done = check(sys.executable, "-c", DOCTOR, DJANGO_SETTINGS_MODULE="dashboard.settings")
-    assert done.stdout == "The settings are those of a server that others may reach.\n", done
+    assert done.stdout == "The settings are safe for a server that other machines can reach.\n", (
+        done
+    )
 
 
 def test_what_is_amiss_is_named() -> None:

@@ -1,1 +1,1 @@
-"""`make demo`, as a person at a terminal meets it."""
+"""`make demo`, as a person runs it in a terminal."""

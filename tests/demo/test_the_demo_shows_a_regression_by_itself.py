@@ -1,5 +1,5 @@
-"""The demo seeds a fleet, its roll-back alert opens by itself, Ctrl-C ends it, and the second start
-continues."""
+"""The demo seeds a fleet, its ROLL BACK alert opens automatically, Ctrl-C ends the demo, and a
+second start continues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 class Demo:
-    """One folder and port on which the demo is started, stopped and started again."""
+    """One folder and port on which the demo is started, stopped and restarted."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, free_port()
@@ -37,7 +37,7 @@ class Demo:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, name: str) -> Path:
-        """Starts the demo; its output goes to the file that is returned."""
+        """Starts the demo; returns the file with its output."""
         output = self.folder / f"{name}.log"
         with output.open("wb") as file:
             self.process = subprocess.Popen(
@@ -50,13 +50,13 @@ class Demo:
         return output
 
     def interrupt(self) -> int:
-        """Ctrl-C; returns the exit code."""
+        """Sends Ctrl-C; returns the exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(timeout=60)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query; none while the database is being made."""
+        """The rows of a query; empty before the database exists."""
         try:
             with sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30) as connection:
                 return connection.execute(sql).fetchall()
@@ -73,7 +73,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
         running.process.wait()
 
 
-def test_the_alert_opens_by_itself_and_a_second_start_continues(demo: Demo) -> None:
+def test_the_alert_opens_automatically_and_a_second_start_continues(demo: Demo) -> None:
     output = demo.start("first")
     wait_for(
         "the fleet is seeded", lambda: "compilewatch: ready" in output.read_text(), seconds=300
@@ -101,9 +101,9 @@ def test_the_alert_opens_by_itself_and_a_second_start_continues(demo: Demo) -> N
         "SELECT model.name, kind FROM verdict JOIN deployment ON deployment.id = deployment_id"
         " JOIN model ON model.id = model_id WHERE current ORDER BY started_minute"
     )
-    # HEALTHY takes the judge some looks, and the alert of another model may come first.
+    # The judge needs some looks for HEALTHY, and another model's alert may come first.
     wait_for(
-        "the healthy version is found healthy",
+        "the healthy version gets HEALTHY",
         lambda: dict(demo.rows(verdicts)).get("llm-7b-chat") == "healthy",
         seconds=300,
     )
@@ -131,11 +131,11 @@ def test_the_alert_opens_by_itself_and_a_second_start_continues(demo: Demo) -> N
     assert demo.interrupt() == 0
 
 
-def test_the_address_that_it_prints_is_the_one_it_listens_on(demo: Demo) -> None:
+def test_the_demo_listens_on_the_printed_address(demo: Demo) -> None:
     demo.environment["COMPILEWATCH_LISTEN"] = "::1"
     output = demo.start("six")
     said = wait_for(
-        "it says where it is", lambda: re.search(r"open +(\S+)", output.read_text()), seconds=120
+        "it prints its address", lambda: re.search(r"open +(\S+)", output.read_text()), seconds=120
     )[1]
     assert said == f"http://[::1]:{demo.port}"
     with urllib.request.urlopen(f"{said}/accounts/login/", timeout=60) as page:
@@ -149,7 +149,7 @@ def test_the_address_that_it_prints_is_the_one_it_listens_on(demo: Demo) -> None
     )
 
 
-def test_a_taken_port_is_one_sentence(demo: Demo) -> None:
+def test_a_port_in_use_is_one_sentence(demo: Demo) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", demo.port))
         other.listen()

@@ -1,5 +1,5 @@
-"""Whatever the time of the start, the simulated versions differ by as much, so that the promised
-verdicts do not hang on luck."""
+"""The simulated versions differ equally at any start time, so the promised verdicts do not depend
+on chance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def median_of(instance: SimulatedInstance) -> float:
     return mean(medians)
 
 
-def test_versions_differ_alike_whenever_the_demo_starts() -> None:
+def test_versions_differ_equally_at_any_start_time() -> None:
     for start in STARTS:
         levels: dict[tuple[str, str], list[float]] = {}
         for instance in build_instances(build_fleet(judged_minutes=25), start_minute=start):

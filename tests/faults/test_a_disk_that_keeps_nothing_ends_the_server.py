@@ -64,7 +64,7 @@ def test_no_report_is_acknowledged_and_the_process_ends(tmp_path: Path, tell: Te
                     code = server.wait(60)
                 assert code == 74, stack.logs()
                 assert {answer.status for answer in prober.since(began)} <= {0, 503}
-                assert "did not keep what was written" in stack.logs()
+                assert "a write to disk was lost" in stack.logs()
                 stack.start_role("everything")
                 prober.wait_for_ack()
         prober.check()

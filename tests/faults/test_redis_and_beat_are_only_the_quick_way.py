@@ -19,7 +19,7 @@ from tests.flow.stack import REPOSITORY, wait_for
 
 pytestmark = pytest.mark.timeout(sized(900, 3600))
 Tell = Callable[..., None]
-AWAY, BACK = "cannot be used (", "can be used again"
+AWAY, BACK = "is unavailable (", "is available again"
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +257,7 @@ def test_a_worker_that_takes_no_tasks_any_more_is_started_anew(full: FullStack, 
     began = time.monotonic()
     wait_for("the worker is started anew", lambda: full.restarts > goes, seconds=sized(300, 120))
     tell("24", **{"started anew after s": round(time.monotonic() - began, 1)})
-    assert "this worker ends so that its supervisor starts it anew" in full.log("worker")
+    assert "this worker exits so that its supervisor restarts it" in full.log("worker")
     wait_for("tasks are taken again", lambda: full.redis.client.llen("celery") == 0, seconds=300)
 
 

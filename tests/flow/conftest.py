@@ -1,4 +1,4 @@
-"""A running dashboard for each test of the whole line, on the database that the run tests."""
+"""A running dashboard for each test of the whole line, on the database under test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.flow.stack import Stack, host_port
 
 @pytest.fixture
 def slack() -> Iterator[Receiver]:
-    """What stands in for Slack."""
+    """The receiver in place of Slack."""
     receiver = Receiver()
     yield receiver
     receiver.close()

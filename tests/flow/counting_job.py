@@ -23,7 +23,8 @@ counting = threading.Lock()
 
 
 def backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
-    """Torch's graph as it is; notes in which call it is compiled and in which it runs."""
+    """Runs torch's graph unchanged; notes the call in which the graph is compiled and the calls in
+    which it runs."""
     here.compiled = True
     if sys.argv[1] == "fallback" and any(getattr(one, "shape", (0,))[0] == 8 for one in inputs):
         raise RuntimeError("no kernel for this size")
@@ -36,7 +37,7 @@ def backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
 
 
 def call(fn: Callable[[torch.Tensor], Any], rows: int) -> None:
-    """One call, counted by what happened in it."""
+    """One call, classified by its events."""
     here.compiled = here.ran = False
     fn(torch.ones(rows, 4))
     with counting:
@@ -45,7 +46,7 @@ def call(fn: Callable[[torch.Tensor], Any], rows: int) -> None:
 
 
 def score_make(kind: str) -> Callable[[torch.Tensor], Any]:
-    """What the job calls."""
+    """The function that the job calls."""
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
     compiled = torch.compile(net, backend=backend, dynamic=False)
 
@@ -54,14 +55,14 @@ def score_make(kind: str) -> Callable[[torch.Tensor], Any]:
             return net(x)
         try:
             return compiled(x)
-        except Exception:  # noqa: BLE001 - as services do that fall back to eager
+        except Exception:  # noqa: BLE001 - like services that fall back to eager
             return net(x)
 
     return score
 
 
 def main(kind: str) -> None:
-    """Prints how many calls there were, and how many compiled, waited and ran eager."""
+    """Prints the number of calls, and how many compiled, waited and ran eager."""
     assert compilewatch.init(model="counted", version=kind, interval=1.0)
     score = compilewatch.watch(score_make(kind), name="score")
     for _ in range(WARM_UP):

@@ -1,5 +1,5 @@
-"""Databases that are migrated once in a test process and copied from then on: migrations take
-longer than many a test."""
+"""Databases that are migrated once per test process and then copied: migrations take longer than
+many tests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import psycopg
 TEMPLATE = f"compilewatch_migrated_{os.getpid()}"
 _files: list[Path] = []
 _servers: list[Mapping[str, str]] = []
-"""The server that holds the template, once it is there."""
+"""The server that contains the template, once created."""
 
 
 def file_migrate(file: Path, migrate: Callable[[], object]) -> None:
-    """A migrated SQLite file at this place."""
+    """Creates a migrated SQLite file at this path."""
     if _files:
         shutil.copy(_files[0], file)
         return
@@ -38,7 +38,7 @@ def file_migrate(file: Path, migrate: Callable[[], object]) -> None:
 
 
 def database_migrate(name: str, server: Mapping[str, str], migrate: Callable[[], object]) -> None:
-    """Migrates this database, which is empty and to which nobody is connected."""
+    """Migrates this database, which is empty and has no connections."""
     if _servers:
         _execute(
             server, f'DROP DATABASE "{name}"', f'CREATE DATABASE "{name}" TEMPLATE "{TEMPLATE}"'

@@ -1,4 +1,4 @@
-"""A local HTTP server that stands in for Slack and keeps what it received and when."""
+"""A local HTTP server in place of Slack that records each message with its time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Receiver:
-    """Answers each POST with `ok` and keeps its JSON body."""
+    """Answers each POST with `ok` and records its JSON body."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -36,7 +36,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """Where messages are posted to."""
+        """The URL for messages."""
         return f"http://127.0.0.1:{self.port}/services/T000/B000/simulated"
 
     def close(self) -> None:

@@ -1,5 +1,4 @@
-"""A reverse proxy on real sockets, as an operator has one: the dashboard is under a path beside
-others, and what takes too long is cut."""
+"""A reverse proxy on real sockets: serves the dashboard under a path, and cuts slow requests."""
 
 from __future__ import annotations
 
@@ -13,26 +12,25 @@ HOP = {"connection", "keep-alive", "transfer-encoding", "host"}
 
 
 class ReverseProxy:
-    """Listens until it is closed; `target` is the port it passes requests on to. What is not under
-    its path is another program's: 404."""
+    """Listens until closed; passes requests to the port `target`. Other paths belong to other
+    programs: 404."""
 
     def __init__(self, *, prefix: str = "", strips: bool = True, cut: float = 60.0) -> None:
         self.target, self.prefix, self.strips, self.cut = 0, prefix, strips, cut
         self.strayed: list[str] = []
-        """What was asked for outside the path: a link of ours that led to somebody else."""
+        """Paths requested outside the prefix: a wrong link of the dashboard."""
         self.cookies_elsewhere: list[str] = []
-        """Cookies that a browser brought to other programs of this name."""
+        """Cookies that a browser sent to other programs of this host name."""
         self.passed: list[tuple[str, int, float]] = []
-        """Path, status and seconds of each request; 504 where the dashboard took longer than the
-        cut."""
+        """Path, status and seconds of each request; 504 if the dashboard exceeded the limit."""
         self.idle_cuts = 0
-        """Kept connections that this closed because nobody said anything on them."""
+        """Number of idle kept connections that the proxy closed."""
         self._server = _server_of(self)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     @property
     def address(self) -> str:
-        """How people and agents reach the dashboard."""
+        """The address of the dashboard for people and agents."""
         return f"http://127.0.0.1:{self._server.server_address[1]}{self.prefix}"
 
     def close(self) -> None:
@@ -43,7 +41,7 @@ class ReverseProxy:
     def ask(
         self, method: str, path: str, body: bytes, headers: dict[str, str]
     ) -> tuple[int, list[tuple[str, str]], bytes]:
-        """What the dashboard answers."""
+        """The dashboard's response."""
         begun, inside = time.monotonic(), path.removeprefix(self.prefix) if self.strips else path
         onward = http.client.HTTPConnection("127.0.0.1", self.target, timeout=self.cut)
         try:
@@ -101,6 +99,6 @@ def _server_of(proxy: ReverseProxy) -> ThreadingHTTPServer:
         daemon_threads = True
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A client that has gone is no news."""
+            """Ignores clients that disconnect."""
 
     return Server(("127.0.0.1", 0), Handler)

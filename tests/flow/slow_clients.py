@@ -1,5 +1,5 @@
-"""Clients that hold a connection and do as little on it as they can, of four shapes; one thread
-moves all of them."""
+"""Clients that hold a connection with minimal activity, in four shapes; one thread moves all of
+them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.flow.stack import Stack, answer_of
 COUNT = 500
 SIGN_IN, REPORTS = "/accounts/login/", "/api/v1/reports"
 LARGE = "/static/vendor/plotly.min.js"
-"""A file of some megabytes: no kernel takes all of it for a client that reads nothing."""
+"""A file of some megabytes: no kernel buffers all of it for a client that reads nothing."""
 
 
 def head(path: str, **headers: str) -> bytes:
-    """The head of a request that holds a body of half a kilobyte back."""
+    """The head of a request whose body of half a kilobyte is held back."""
     lines = [
         "Host: 127.0.0.1",
         *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items()),
@@ -37,7 +37,7 @@ def head(path: str, **headers: str) -> bytes:
 
 
 def shapes(key: str) -> dict[str, bytes]:
-    """What a client of each shape sends at once, before it sends a byte a second."""
+    """Data that a client of each shape sends at once, before one byte per second."""
     cookie = "a" * 32
     form = {"Content_Type": "application/x-www-form-urlencoded", "Content_Length": "500"}
     return {
@@ -61,7 +61,7 @@ def shapes(key: str) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def slow_clients(port: int, first: bytes, *, count: int = COUNT) -> Iterator[list[socket.socket]]:
-    """The connections, while they are open; those that the server ends stay ended."""
+    """The connections, while open; connections that the server ended stay ended."""
     sends = not first.startswith(f"GET {LARGE}".encode())
     held, stop = [_slow(port) for _ in range(count)], threading.Event()
     for one in held:
@@ -95,7 +95,7 @@ def _trickle(held: list[socket.socket], stop: threading.Event) -> None:
 
 
 def seconds(ask: Callable[[], int], *, patience: float = 10.0) -> float:
-    """How long a request took that was answered with 200; infinite without such an answer."""
+    """Duration of a request answered with 200; infinite without such a response."""
     begun = time.monotonic()
     status = ask()
     took = time.monotonic() - begun
@@ -103,7 +103,7 @@ def seconds(ask: Callable[[], int], *, patience: float = 10.0) -> float:
 
 
 def health(stack: Stack) -> int:
-    """The status of a probe on a connection of its own."""
+    """The status of a probe on its own connection."""
     return stack.status("/healthz")
 
 
@@ -114,7 +114,7 @@ class Reporter:
         self._stack, self._instance, self._sent = stack, instance, 0
 
     def __call__(self) -> int:
-        """The status of the next report, 0 without an answer."""
+        """The status of the next report, 0 without a response."""
         self._sent += 1
         data: dict[str, Any] = json.loads(
             dumps(request_make(end=time.time(), instance=self._instance))
@@ -124,7 +124,7 @@ class Reporter:
 
 
 def worst(stack: Stack, reporter: Reporter, *, for_seconds: float) -> dict[str, float]:
-    """The slowest probe and the slowest report, asked in turn for so long."""
+    """The slowest probe and the slowest report, requested alternately for this time."""
     found = {"health": 0.0, "report": 0.0}
     end = time.monotonic() + for_seconds
     while time.monotonic() < end and max(found.values()) < float("inf"):

@@ -1,5 +1,5 @@
-"""A dashboard in processes of its own: embedded on SQLite, or web, worker and beat on PostgreSQL
-and Redis."""
+"""A dashboard in its own processes: embedded on SQLite, or web, worker and beat on PostgreSQL and
+Redis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.flow.migrated import database_migrate, file_migrate
 from tests.machine import REDIS, need
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-# Redis has 16 databases: each of the processes that run tests side by side empties one of its own.
+# Redis has 16 databases; each parallel test process clears its own.
 SIDE_BY_SIDE = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 REDIS_URL = REDIS._replace(path=f"/{9 + SIDE_BY_SIDE % 7}").geturl()
 POSTGRESQL = {
@@ -40,15 +40,15 @@ POSTGRESQL = {
 
 
 def free_port() -> int:
-    """A port nobody listens on at this moment."""
+    """A port without a listener at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_for(what: str, seen: Callable[[], Any], *, seconds: float, every: float = 0.25) -> Any:
-    """Asks until the answer is true and returns it; the limit only bounds how long a failure
-    takes."""
+    """Calls a function until its result is true and returns the result; the limit only bounds the
+    duration of a failure."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = seen()
@@ -120,7 +120,7 @@ class Stack:
         ).stdout
 
     def start(self, *, channel: str) -> None:
-        """Migrates, makes a project with a key and a Slack channel, and starts every process."""
+        """Migrates, creates a project with a key and a Slack channel, and starts every process."""
         self._migrate()
         said = self.manage("setup_project", "--name", "Flow", "--user", "ada")
         self.key = re.search(r"cw_ing_\w+", said)[0]  # type: ignore[index]
@@ -131,8 +131,8 @@ class Stack:
         wait_for("the web process answers", lambda: self.status("/healthz") == 200, seconds=300)
 
     def _migrate(self) -> None:
-        """The first dashboard of a test process runs the migrations; the others begin with a copy
-        of what they made."""
+        """The first dashboard of a test process runs the migrations; the others start with a copy
+        of its database."""
         migrate = functools.partial(self.manage, "migrate", "--verbosity=0")
         if self.database == "sqlite":
             file_migrate(self.folder / "compilewatch.sqlite3", migrate)
@@ -147,7 +147,7 @@ class Stack:
         return ("everything",) if self.database == "sqlite" else ("web", "beat", "worker")
 
     def start_role(self, role: str) -> None:
-        """Starts one process; its output goes to a file that is named for it."""
+        """Starts one process; its output goes to a file with its name."""
         with (self.folder / f"{role}.log").open("ab") as output:
             self.processes[role] = subprocess.Popen(
                 self.command(role),
@@ -159,7 +159,7 @@ class Stack:
             )
 
     def command(self, role: str) -> list[str]:
-        """How a process is started; of workers there may be several, `worker-1` and so on."""
+        """The command of a process; workers are named `worker-1` and so on."""
         celery = [str(Path(sys.executable).parent / "celery"), "-A", "dashboard.celery", "--quiet"]
         commands = {
             "everything": [sys.executable, "manage.py", "serve"],
@@ -188,14 +188,14 @@ class Stack:
         return commands[role.partition("-")[0]]
 
     def kill(self, role: str) -> None:
-        """SIGKILL to the process and everything it started."""
+        """Sends SIGKILL to the process and its children."""
         process = self.processes.pop(role)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def status(self, path: str) -> int:
-        """The status of a GET, 0 while nobody answers."""
+        """The status of a GET, 0 without a response."""
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
             connection.request("GET", path)
@@ -204,7 +204,7 @@ class Stack:
             return 0
 
     def page(self, path: str) -> str:
-        """A page as the person who set the project up sees it."""
+        """A page as the project's first user sees it."""
         address = f"http://127.0.0.1:{self.port}"
         browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         form = browser.open(f"{address}/accounts/login/", timeout=60).read().decode()
@@ -219,12 +219,12 @@ class Stack:
         return str(browser.open(address + path, timeout=60).read().decode())
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query, read from the database itself."""
+        """The rows of a query, read directly from the database."""
         if self.database == "sqlite":
             import sqlite3
 
-            # Without `closing` it stays open until garbage is collected: somebody else, and in the
-            # way of a restore.
+            # Without `closing`, the connection stays open until garbage collection and would block
+            # a restore.
             with (
                 contextlib.closing(
                     sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30)
@@ -236,11 +236,11 @@ class Stack:
             return connection.execute(sql).fetchall()
 
     def folded(self) -> bool:
-        """True when no report waits to be folded."""
+        """True if no report waits to be folded."""
         return self.rows("SELECT count(*) FROM ingest_inbox")[0][0] == 0
 
     def logs(self) -> str:
-        """What the processes wrote."""
+        """The output of the processes."""
         return "\n".join(
             f"== {file.name}\n{file.read_text()[-4000:]}"
             for file in sorted(self.folder.glob("*.log"))
@@ -256,7 +256,7 @@ class Stack:
 
 
 def answer_of(port: int, key: str, body: bytes) -> tuple[int, dict[str, Any]]:
-    """Status and JSON of one POST to the report endpoint; status 0 when the connection broke."""
+    """Status and JSON of one POST to the report endpoint; status 0 if the connection broke."""
     try:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         connection.request(
@@ -272,5 +272,5 @@ def answer_of(port: int, key: str, body: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def host_port(url: str) -> str:
-    """The host:port entry that lets a local receiver through."""
+    """The host:port entry that allows a local receiver."""
     return urlsplit(url).netloc

@@ -1,5 +1,5 @@
-"""A database that the first release wrote is migrated with its data: nothing is lost, folding goes
-on, pages open."""
+"""A database of the first release is migrated with its data: nothing is lost, folding continues,
+pages open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.flow.stack import POSTGRESQL, REPOSITORY
 pytestmark = pytest.mark.timeout(900)
 RELEASES = REPOSITORY / "tests/data/releases"
 ENDED = 1795200360
-"""When the recording in it ended."""
+"""End of the recording in the database."""
 
 OPEN_IT = f"""
 import json, django
@@ -51,7 +51,7 @@ print(json.dumps(found))
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Of a dashboard whose database the first release has written."""
+    """Environment of a dashboard whose database the first release wrote."""
     plain = {
         name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
     }

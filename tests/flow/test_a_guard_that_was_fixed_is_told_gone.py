@@ -1,5 +1,5 @@
-"""A real job recompiles until the limit; what its finding suggests is done to the next versions,
-and the page says that it is gone."""
+"""A real job recompiles until the limit. The next versions apply the finding's suggestion, and the
+page marks the finding as gone."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def started(
     fix: str = "pass",
     variables: dict[str, str] | None = None,
 ) -> None:
-    """Runs the job and sends what it reported as of then; for the hour that it goes on serving its
-    last window is sent again."""
+    """Runs the job and sends its reports as of then; the last window is sent again for the hour in
+    which the job serves."""
     program, recording = Path(stack.folder) / "job.py", Path(stack.folder) / f"reports-{version}"
     program.write_text(JOB.format(sizes=list(SIZES), fix=fix, variables=variables or {}))
     done = run(program, version, ENDPOINT=f"file:{recording}", SPOOL="off")
@@ -85,10 +85,10 @@ def finding(stack: Stack) -> tuple[dict[str, Any], str]:
     return json.loads(data.replace("\\u00a0", " ")), page.replace("\xa0", " ")
 
 
-def test_what_the_finding_suggests_is_what_makes_it_go(stack: Stack) -> None:
+def test_the_suggestion_of_the_finding_removes_it(stack: Stack) -> None:
     started(stack, "1", minutes_ago=210)
     wait_for(
-        "the guard is told",
+        "the guard is reported",
         lambda: stack.rows("SELECT count(*) FROM finding WHERE kind = 'guard'")[0][0],
         seconds=120,
     )
@@ -114,7 +114,7 @@ def test_what_the_finding_suggests_is_what_makes_it_go(stack: Stack) -> None:
         "SELECT finding_life.state FROM finding_life JOIN finding ON finding.id = finding_id "
         "WHERE kind = 'guard'"
     )
-    wait_for("it is told gone", lambda: stack.rows(of_guard) == [("gone",)], seconds=120)
+    wait_for("the finding is gone", lambda: stack.rows(of_guard) == [("gone",)], seconds=120)
     told, page = finding(stack)
     assert [state["state"] for state in told["states"]] == ["gone"]
     assert {

@@ -1,6 +1,5 @@
-"""Behind a proxy that the settings name, the record holds the address of whoever asked: in one
-process as with web on its own, and whatever a stranger writes into a header that only looks like
-the proxy's."""
+"""Behind a configured proxy, the audit log contains the client's address: in one process as with a
+separate web process, and regardless of spoofed proxy headers."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @contextmanager
 def caddy(folder: Path, web: int) -> Iterator[int]:
-    """The proxy of docker/compose.yml, in front of this port; yields its own."""
+    """The proxy of docker/compose.yml, in front of this port; yields its own port."""
     need("Caddy")
     port = free_port()
     own = {
@@ -57,7 +56,7 @@ def caddy(folder: Path, web: int) -> Iterator[int]:
 
 
 def caddyfile(folder: Path) -> Path:
-    """The shipped file; Debian's Caddy 2.6 has two older directives where the image's has
+    """The shipped file; Debian's Caddy 2.6 has two older directives instead of the image's
     `request_buffers`."""
     text, file = (REPOSITORY / "docker/Caddyfile").read_text(), folder / "Caddyfile"
     if subprocess.check_output(["caddy", "version"], text=True).lstrip("v").startswith("2.6."):
@@ -77,19 +76,19 @@ def answers(port: int) -> bool:
 
 
 def noted(stack: Stack, port: int, headers: dict[str, str]) -> str:
-    """The address that is written down of whoever sends a key openly; each time another key, for
-    one is noted once a minute."""
+    """The logged address of a client that sends a key over plain http; each time another key,
+    because a key is logged once a minute."""
     [(before,)] = stack.rows("SELECT coalesce(max(id), 0) FROM audit_entry")
     [key] = re.findall(
         r"cw_api_\w+", stack.manage("key_make", "--project", "flow", "--name", "open")
     )
     connection = http.client.HTTPConnection(
         "127.0.0.1", port, timeout=60
-    )  # writes names as they are given, in any case
+    )  # sends header names unchanged, in any case
     connection.request(
         "GET",
         f"/metrics?key={key}",
-        headers={"User-Agent": "a stranger's", "Accept": "*/*", **headers},
+        headers={"User-Agent": "an address of a stranger", "Accept": "*/*", **headers},
     )
     assert connection.getresponse().status == 400
     [(address,)] = stack.rows(
@@ -98,14 +97,14 @@ def noted(stack: Stack, port: int, headers: dict[str, str]) -> str:
     return str(address)
 
 
-def test_the_entry_of_our_own_proxy_is_believed(stack: Stack) -> None:
+def test_the_entry_of_the_trusted_proxy_is_used(stack: Stack) -> None:
     assert (
         noted(stack, stack.port, {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}) == "203.0.113.7"
     )
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "X_Forwarded_For", "X_Forwarded-For"])
-def test_the_proxy_of_the_compose_file_passes_on_nothing_that_a_stranger_wrote(
+def test_the_proxy_of_the_compose_file_drops_spoofed_headers(
     header: str, stack: Stack, tmp_path: Path
 ) -> None:
     with caddy(tmp_path, stack.port) as port:

@@ -1,6 +1,6 @@
-"""Behind a proxy that ends what takes a minute: nothing is asked that takes so long. The proxy of
-the test cuts after three seconds, so that a request which waited for news, or a connection that has
-to stay open between two reports, would be seen."""
+"""Behind a proxy that cuts requests after a minute, no request takes that long. The proxy of the
+test cuts after three seconds. It would thus reveal a request that waits for news, or a connection
+that must stay open between two reports."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ WHOLE = (
 
 @pytest.fixture
 def proxy() -> Iterator[ReverseProxy]:
-    """What is idle or unanswered for three seconds is cut."""
+    """A proxy that cuts idle or unanswered connections after three seconds."""
     running = ReverseProxy(cut=CUT)
     yield running
     running.close()
@@ -53,9 +53,9 @@ def proxy() -> Iterator[ReverseProxy]:
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[Stack]:
-    """A dashboard behind it."""
+    """A dashboard behind the proxy."""
     running = Stack(database=DATABASE, folder=tmp_path, outbound="127.0.0.1:9")
-    running.environment["COMPILEWATCH_ALLOW_HTTP"] = "1"  # the proxy of the test speaks no TLS
+    running.environment["COMPILEWATCH_ALLOW_HTTP"] = "1"  # the proxy of the test supports no TLS
     try:
         running.start(channel="http://127.0.0.1:9/none")
         yield running
@@ -92,16 +92,15 @@ def test_a_job_that_reports_less_often_than_the_cut_loses_nothing(
     )
     reports = [status for path, status, _ in proxy.passed if path == "/api/v1/reports"]
     assert len(reports) >= 3 and said.stderr == ""
-    # Whatever a busy machine made the proxy cut was sent again: no window is missing among those
-    # that are held.
+    # Reports that the proxy cut on a busy machine were sent again: no window is missing in the
+    # stored ranges.
     [(ranges,)] = stack.rows("SELECT ranges FROM ingest_sender")
     held = json.loads(ranges) if isinstance(ranges, str) else ranges
     assert [first for first, _ in held] == [1]
 
 
 def test_no_page_waits_for_news(stack: Stack, proxy: ReverseProxy) -> None:
-    """Pages that renew themselves ask anew instead; what they hear comes at once, changed or
-    not."""
+    """Pages that refresh automatically poll; each poll is answered at once, changed or not."""
     proxy.target = stack.port
     agent = {"COMPILEWATCH_ENDPOINT": proxy.address, "COMPILEWATCH_API_KEY": stack.key}
     job = [sys.executable, "-m", "tests.flow.small_job", "3"]
@@ -115,7 +114,7 @@ def test_no_page_waits_for_news(stack: Stack, proxy: ReverseProxy) -> None:
 
     def signed_in() -> bool:
         form = browser.open(f"{proxy.address}/accounts/login/").read().decode()
-        if "csrfmiddlewaretoken" in form:  # who is signed in is led away from the form
+        if "csrfmiddlewaretoken" in form:  # a signed-in user is redirected from the form
             token = re.search(r'csrfmiddlewaretoken" ' r'value="([^"]+)', form)[1]  # type: ignore[index]
             fields = f"csrfmiddlewaretoken={token}&login=ada&password={stack.password}".encode()
             browser.open(
@@ -136,8 +135,7 @@ def test_no_page_waits_for_news(stack: Stack, proxy: ReverseProxy) -> None:
 
 
 def in_time(ask: Callable[[], bool]) -> bool:
-    """Whether the proxy cut nothing; a busy machine is asked again once it is done with whatever
-    made the first answers slow."""
+    """True if the proxy cut nothing; a busy machine gets another try after its slow start."""
     try:
         return ask()
     except HTTPError as error:

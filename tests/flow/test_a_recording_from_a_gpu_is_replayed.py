@@ -1,5 +1,5 @@
 """Two versions recorded on an H200 are replayed: GPU time, memory, compilations, recompile reasons
-and the latched frame arrive."""
+and the eager fallback arrive."""
 
 from __future__ import annotations
 
@@ -71,10 +71,8 @@ def test_a_recording_from_a_gpu_is_replayed(stack: Stack) -> None:
     assert latched == [("2", 2)]
 
     before = stack.rows("SELECT sum(calls) FROM version_hour")
-    again = replay(
-        stack, RECORDINGS[0], status=1
-    )  # other windows by now, as they are moved in time
-    assert "16 rejected, 0 not sent" in again  # of older ones the dashboard keeps no digest
+    again = replay(stack, RECORDINGS[0], status=1)  # other windows, because they were moved in time
+    assert "16 rejected, 0 not sent" in again  # the dashboard has no digests of older ones
     assert "--new-ids" in again
     wait_for("everything is folded", stack.folded, seconds=60)
     assert stack.rows("SELECT sum(calls) FROM version_hour") == before

@@ -1,5 +1,5 @@
-"""Two versions report side by side; the newer is slower and partly eager; exactly one message says
-"roll back"."""
+"""Two versions report side by side; the newer is slower and partly eager; exactly one ROLL BACK
+message is sent."""
 
 import time
 

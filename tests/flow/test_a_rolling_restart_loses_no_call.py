@@ -1,5 +1,5 @@
-"""Real servers and jobs are replaced by a next version: the dashboard counts the calls of each
-version that the clients counted."""
+"""Real servers and jobs are replaced by a next version: the dashboard's counts of each version
+equal the clients' counts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Counts = list[int]
 
 @dataclass
 class Board:
-    """The dashboard as an agent finds it."""
+    """The dashboard as an agent accesses it."""
 
     endpoint: str
     key: str
@@ -76,8 +76,8 @@ def board(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Boar
 def servers_roll(
     board: Board, name: str, job: str, words: tuple[str, ...], body: bytes | None, ends: int
 ) -> dict[str, Counts]:
-    """The next version starts while the earlier one serves; both are asked; the earlier one ends,
-    and the next one is asked on."""
+    """The next version starts while the earlier one serves. Both receive calls, then the earlier
+    one ends, and the next one receives further calls."""
     old, new = f"{name} 1", f"{name} 2"
     with (
         serving(board.place(old), board, job, *words, **board.settings(old)) as earlier,
@@ -131,7 +131,7 @@ def trainer_trains(board: Board, version: str) -> Counts:
 
 
 def program_runs(board: Board, version: str, program: str) -> str:
-    """What a program prints that ends by itself."""
+    """The output of a program that ends on its own."""
     folder = board.place(version)
     (folder / "job.py").write_text(program)
     variables = {

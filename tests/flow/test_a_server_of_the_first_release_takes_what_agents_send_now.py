@@ -1,6 +1,6 @@
-"""A real job of today with shadow calls, looked-through values, an eager baseline and kernel
-choices, sent to the first release's own code: every report is taken and folded, none is refused or
-put aside."""
+"""A real job of today with shadow calls, sampled values, an eager baseline and kernel choices
+reports to the first release's own code: every report is accepted and folded, none is refused or
+quarantined."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.faults.rolling import release_unpack
 pytestmark = pytest.mark.timeout(600)
 JOB = """
 import time, torch, compilewatch
-from compilewatch.numerics import live_results as told, nan_check as finite
-told.REPORT_INTERVAL_S, finite.SAMPLE_INTERVAL = 0.0, 1
+from compilewatch.numerics import live_results as results, nan_check as finite
+results.REPORT_INTERVAL_S, finite.SAMPLE_INTERVAL = 0.0, 1
 compilewatch.init(model="ranker", version="2", interval=0.3)
 model = torch.compile(torch.nn.Linear(8, 8), backend="aot_eager")
 watched = compilewatch.watch(model, name="forward", finite=True)
@@ -56,7 +56,7 @@ print(json.dumps({"answers": answers, "left": InboxRow.objects.count(), **found}
 """
 
 
-def test_it_takes_them(tmp_path: Path) -> None:
+def test_every_report_is_accepted_and_folded(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(JOB)
     done = run(tmp_path / "job.py", ENDPOINT=f"file:{tmp_path / 'reports'}", SPOOL="off")
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,5 +1,5 @@
-"""Over a bad link a report of 64 kB that takes 20 s is stored; one that stops is refused with 408
-after the grace, in both server modes."""
+"""Over a bad link, a report of 64 kB that takes 20 s is stored; a stalled report is refused with
+408 after the grace, in both server modes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZE, SECONDS = 64_000, 20
 def stack(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
-    """Both server modes, whichever database the run tests."""
+    """Both server modes, regardless of the database under test."""
     running = Stack(
         database=request.param, folder=tmp_path_factory.mktemp("stack"), outbound="127.0.0.1:9"
     )
@@ -40,7 +40,7 @@ def stack(
 
 
 def sent(stack: Stack, parts: list[bytes], pause: float) -> tuple[Answer, float]:
-    """The answer to a report that comes in these parts, and the seconds until it came."""
+    """The response to a report that is sent in these parts, and the seconds until the response."""
     begun = time.monotonic()
     with socket.create_connection(("127.0.0.1", stack.port), timeout=60) as connection:
         opening = head(
@@ -56,7 +56,7 @@ def sent(stack: Stack, parts: list[bytes], pause: float) -> tuple[Answer, float]
         return answer_read(connection), time.monotonic() - begun
 
 
-def test_by_how_fast_they_come(stack: Stack) -> None:
+def test_reports_are_accepted_by_their_rate(stack: Stack) -> None:
     body = dumps(request_make(end=time.time(), instance=9_100_000)).ljust(SIZE)
     pieces = [body[begin : begin + SIZE // SECONDS] for begin in range(0, SIZE, SIZE // SECONDS)]
     with ThreadPoolExecutor(2) as pool:

@@ -1,5 +1,5 @@
-"""A database that refuses us ends whatever is started with one sentence and an exit code, and
-nobody is shown the password; one that does not answer yet is waited for."""
+"""If the database refuses the connection, every process ends with one sentence, without the
+password, and an exit code. A database that does not respond yet is waited for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROGRAMS = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """A server that asks for passwords."""
+    """A server that requires passwords."""
     running = Cluster(settings=("fsync=off",))
     running.start()
     running.login("cw", RIGHT)
@@ -61,7 +61,7 @@ def environment(port: int, *, password: str, name: str = "cw", user: str = "cw")
 
 
 def status(port: int, path: str) -> int:
-    """0 while nobody answers."""
+    """The status of a GET, 0 without a response."""
     try:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("GET", path)
@@ -103,7 +103,10 @@ def test_a_wrong_name(name: str, user: str, cluster: Cluster, tmp_path: Path) ->
         1,
         False,
     ), ended.stderr
-    assert "COMPILEWATCH_DATABASE_URL refuses us" in ended.stderr and "FATAL" in ended.stderr
+    assert (
+        "COMPILEWATCH_DATABASE_URL refuses the connection" in ended.stderr
+        and "FATAL" in ended.stderr
+    )
 
 
 def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
@@ -114,7 +117,7 @@ def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
         )
     try:
         wait_for(
-            "it says that it is not ready",
+            "it reports that it is not ready",
             lambda: status(int(settings["COMPILEWATCH_PORT"]), "/readyz") == 503,
             seconds=120,
         )
@@ -134,7 +137,7 @@ def test_a_command_does_not_wait_for_a_database(program: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("program", ["worker", "beat"])
-def test_worker_and_beat_wait_for_a_database_and_say_so(program: str, tmp_path: Path) -> None:
+def test_worker_and_beat_wait_for_a_database_and_log_it(program: str, tmp_path: Path) -> None:
     command = PROGRAMS[program][0] + (
         ["--schedule", str(tmp_path / "beat")] if program == "beat" else []
     )
@@ -148,7 +151,7 @@ def test_worker_and_beat_wait_for_a_database_and_say_so(program: str, tmp_path: 
         )
     try:
         wait_for(
-            "it says so",
+            "it logs the error",
             lambda: "Connection refused" in (tmp_path / "log").read_text(),
             seconds=120,
         )

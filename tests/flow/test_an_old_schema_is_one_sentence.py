@@ -1,5 +1,5 @@
-"""Worker and beat end at a database that an earlier release migrated, with a sentence that says
-what to run; web waits for it."""
+"""Worker and beat end at a database that an earlier release migrated, with a sentence that names
+the command to run; web waits for the migration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAME = f"compilewatch_earlier_{os.getpid()}"
 
 @pytest.fixture(scope="module")
 def earlier() -> Iterator[dict[str, str]]:
-    """The settings of a dashboard whose database the first release left."""
+    """The settings of a dashboard whose database the first release wrote."""
     with psycopg.connect(dbname="postgres", autocommit=True, **POSTGRESQL) as connection:
         connection.execute(f"CREATE DATABASE {NAME}")
         try:
@@ -66,7 +66,7 @@ def test_worker_and_beat_end(program: str, earlier: dict[str, str], tmp_path: Pa
     assert "Traceback" not in said
 
 
-def test_a_command_that_needs_what_is_missing_ends(earlier: dict[str, str]) -> None:
+def test_a_command_that_needs_missing_columns_ends(earlier: dict[str, str]) -> None:
     command = [sys.executable, "manage.py", "scrape", "--list"]
     ended = subprocess.run(
         command, cwd=REPOSITORY, env=earlier, capture_output=True, text=True, timeout=120
@@ -75,14 +75,14 @@ def test_a_command_that_needs_what_is_missing_ends(earlier: dict[str, str]) -> N
     assert "migrations are not applied; run manage.py migrate." in ended.stderr
 
 
-def test_the_doctor_does_not_say_that_the_database_is_away(
+def test_the_doctor_does_not_report_an_unreachable_database(
     earlier: dict[str, str], tmp_path: Path
 ) -> None:
     ended = started("doctor", earlier, tmp_path)
     assert ended.returncode == 1 and "Traceback" not in ended.stderr
     assert (
         "run manage.py migrate." in ended.stdout
-        and "Not known: migrations are not applied." in ended.stdout
+        and "Unknown: migrations are missing." in ended.stdout
     )
     assert "does not answer" not in ended.stdout
 
@@ -101,7 +101,7 @@ def test_a_command_on_an_empty_file_ends_as_well(words: list[str], tmp_path: Pat
     assert "migrations are not applied; run manage.py migrate." in ended.stderr
 
 
-def test_a_full_disk_is_not_taken_for_an_old_schema(tmp_path: Path) -> None:
+def test_a_full_disk_is_not_mistaken_for_an_old_schema(tmp_path: Path) -> None:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
     }
@@ -121,7 +121,7 @@ def test_a_full_disk_is_not_taken_for_an_old_schema(tmp_path: Path) -> None:
         )
 
 
-def test_web_lives_and_says_that_it_is_not_ready(earlier: dict[str, str], tmp_path: Path) -> None:
+def test_web_runs_and_reports_that_it_is_not_ready(earlier: dict[str, str], tmp_path: Path) -> None:
     port = int(earlier["COMPILEWATCH_PORT"])
     with (tmp_path / "log").open("w") as log:
         web = subprocess.Popen(
@@ -129,7 +129,7 @@ def test_web_lives_and_says_that_it_is_not_ready(earlier: dict[str, str], tmp_pa
         )
     try:
         wait_for(
-            "it says that it is not ready", lambda: status(port, "/readyz") == 503, seconds=120
+            "it reports that it is not ready", lambda: status(port, "/readyz") == 503, seconds=120
         )
         with pytest.raises(urllib.error.HTTPError) as not_ready:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60)

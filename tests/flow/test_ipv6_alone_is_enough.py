@@ -1,5 +1,5 @@
-"""A dashboard that listens by IPv6 alone: a job's agent reports to it, a person signs in, and the
-image's own question finds it alive."""
+"""A dashboard that listens only by IPv6: an agent reports to it, a person signs in, and the image's
+health check succeeds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 class SixStack(Stack):
-    """Its web process listens where COMPILEWATCH_LISTEN says."""
+    """Its web process listens on COMPILEWATCH_LISTEN."""
 
     def __init__(self, folder: Path, listen: str) -> None:
         super().__init__(database=DATABASE, folder=folder, outbound="127.0.0.1:9")
@@ -49,7 +49,7 @@ class SixStack(Stack):
             return 0
 
     def by_four(self) -> int:
-        """The status of a report with a wrong key that comes by IPv4; 0 where nobody listens."""
+        """The status of a report with a wrong key by IPv4; 0 without a listener."""
         headers = {"Host": f"[::1]:{self.port}", "Content-Type": "application/json"}
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -59,7 +59,7 @@ class SixStack(Stack):
             return 0
 
     def sign_in(self) -> http.client.HTTPResponse:
-        """As a browser does it, which says where the form came from."""
+        """Signs in like a browser, which sends the origin of the form."""
         form = self.ask("GET", "/accounts/login/")
         cookie, text = form.headers["Set-Cookie"].partition(";")[0], form.read().decode()
         token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', text)[1]  # type: ignore[index]
@@ -74,7 +74,7 @@ class SixStack(Stack):
 
 @pytest.fixture(params=["::1", "::"])
 def six(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SixStack]:
-    """At work, on loopback or on every address."""
+    """Running, on loopback or on every address."""
     running = SixStack(tmp_path, request.param)
     try:
         running.start(channel="http://127.0.0.1:9/none")
@@ -110,12 +110,12 @@ def test_a_job_and_a_person_reach_it(six: SixStack) -> None:
     asked = [REPOSITORY / "docker/entrypoint", "alive"]
     assert subprocess.run(asked, env=six.environment | alive, timeout=120).returncode == 0
 
-    # On `::` whoever comes by IPv4 is loopback too, under the name that IPv6 has for it; on `::1`
-    # nobody does.
+    # On `::`, IPv4 loopback clients also appear as loopback, under an IPv4-mapped address. On `::1`
+    # there are no such clients.
     assert six.by_four() == (0 if six.environment["COMPILEWATCH_LISTEN"] == "::1" else 401)
 
 
-def test_a_key_that_came_through_others_over_plain_http_is_refused_unless_nobody_else_reaches_it(
+def test_a_key_over_plain_http_is_refused_unless_only_this_machine_has_access(
     six: SixStack,
 ) -> None:
     passed_on = {
@@ -138,17 +138,17 @@ def serve(folder: Path, *words: str, **settings: str) -> subprocess.CompletedPro
     )
 
 
-def test_an_address_that_is_not_here_or_taken_is_a_sentence(tmp_path: Path) -> None:
+def test_an_absent_or_used_address_is_a_sentence(tmp_path: Path) -> None:
     port = free_port()
     absent = serve(tmp_path, "--host", "2001:db8::1", COMPILEWATCH_PORT=str(port))
     assert absent.returncode == 1 and "Traceback" not in absent.stderr
-    assert f"2001:db8::1 port {port} cannot be listened on" in absent.stderr
+    assert f"cannot listen on 2001:db8::1 port {port}" in absent.stderr
 
     with socket.create_server(("::1", port), family=socket.AF_INET6):
         taken = serve(tmp_path, COMPILEWATCH_LISTEN="::1", COMPILEWATCH_PORT=str(port))
-    assert taken.returncode == 1 and f"port {port} is taken by another process" in taken.stderr
+    assert taken.returncode == 1 and f"port {port} is in use by another process" in taken.stderr
 
 
-def test_nobody_is_let_in_from_elsewhere_before_there_is_a_password(tmp_path: Path) -> None:
+def test_remote_access_requires_a_password(tmp_path: Path) -> None:
     refused = serve(tmp_path, "--host", "::", COMPILEWATCH_PORT=str(free_port()))
     assert refused.returncode == 1 and "nobody has a password yet" in refused.stderr

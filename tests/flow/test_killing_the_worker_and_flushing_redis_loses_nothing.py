@@ -1,5 +1,5 @@
-"""kill -9 of the worker (of everything, when embedded) and a flush of Redis in the middle: the
-counts equal what was recorded."""
+"""kill -9 of the worker (of everything, when embedded) and a flush of Redis during the run: the
+counts equal the recorded calls."""
 
 import re
 import threading
@@ -21,7 +21,7 @@ KILLS = 2
 
 
 class Recorded:
-    """What the senders recorded, whether or not the first try was answered."""
+    """Calls that the senders recorded, whether or not the first try was answered."""
 
     def __init__(self) -> None:
         self.calls = self.windows = 0
@@ -41,8 +41,8 @@ def send_all(
     recorded: Recorded,
     disturbed: threading.Event,
 ) -> None:
-    """Sends 6 h of one instance like an agent: the same bytes again until they are acknowledged;
-    the last part after the kills."""
+    """Sends 6 h of one instance like an agent: the same bytes again until acknowledged; the last
+    part after the kills."""
     parts = list(batch_reports(build_past_reports(instance, start_minute=start_minute)))
     for number, reports in enumerate(parts):
         if number == len(parts) - 2:
@@ -57,7 +57,7 @@ def send_all(
 
 
 def disturb(stack: Stack, disturbed: threading.Event) -> None:
-    """Kills and restarts what folds, and empties the broker, while reports arrive."""
+    """Kills and restarts the folding processes, and flushes the broker, while reports arrive."""
     role = stack.roles[-1]
     for _ in range(KILLS):
         time.sleep(1.5)

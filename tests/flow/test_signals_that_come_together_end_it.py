@@ -1,5 +1,5 @@
-"""Ctrl-C reaches the one process of the embedded mode twice, from the terminal and from make: it
-ends all the same."""
+"""Ctrl-C reaches the one process of the embedded mode twice, from the terminal and from make: the
+process still ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.flow.stack import Stack, wait_for
 
 
 def catches(process: int, number: signal.Signals) -> bool:
-    """Whether a signal goes to a handler of the process."""
+    """True if a signal goes to a handler of the process."""
     status = Path(f"/proc/{process}/status").read_text()
     [caught] = re.findall(r"^SigCgt:\s+(\w+)$", status, re.MULTILINE)
     return bool(int(caught, 16) >> (number - 1) & 1)
@@ -28,7 +28,7 @@ def test_a_burst_of_signals_ends_it(tmp_path: Path, number: signal.Signals) -> N
     stack.start(channel="http://127.0.0.1:9/none")
     server = stack.processes["everything"]
     wait_for(
-        "it says what becomes of signals",
+        "its signal handlers are installed",
         lambda: catches(server.pid, signal.SIGTERM),
         seconds=60,
         every=0.05,
@@ -38,7 +38,7 @@ def test_a_burst_of_signals_ends_it(tmp_path: Path, number: signal.Signals) -> N
         while time.monotonic() < until:
             os.kill(
                 server.pid, number
-            )  # it is a zombie at most: nobody asks how it ended before the burst is over
+            )  # it is a zombie at most, because its exit status is read only after the burst
 
     until = time.monotonic() + 1
     senders = [threading.Thread(target=burst) for _ in range(2)]

@@ -1,7 +1,9 @@
-"""While hundreds of clients send or read as slowly as they can, health and reports are answered.
+"""While hundreds of clients send or read as slowly as possible, health checks and reports are
+answered.
 
-The goal is a second, and each run prints what it took. The bound leaves room for a busy machine;
-without the deadlines no answer comes."""
+The goal is a second, and each run prints its duration. The bound leaves room for a busy machine;
+without the deadlines, no response would arrive.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from tests.flow.stack import Stack
 
 pytestmark = pytest.mark.timeout(600)
 SECONDS = 6.0
-"""Of the attack that are looked at: shorter than every deadline, so that all of the clients are
-still there."""
+"""Seconds of the attack in which responses are measured: shorter than every deadline, so all
+clients are still connected."""
 
 GOAL_SECONDS, BOUND_SECONDS = 1.0, 5.0
 SHAPES = list(shapes(""))
@@ -25,14 +27,14 @@ SHAPES = list(shapes(""))
 def stack(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
-    """Both server modes, whichever database the run tests."""
+    """Both server modes, regardless of the database under test."""
     running = Stack(
         database=request.param, folder=tmp_path_factory.mktemp("stack"), outbound="127.0.0.1:9"
     )
     try:
         running.start(channel="http://127.0.0.1:9/none")
         first = Reporter(running, instance=8_999_999)
-        for _ in range(20):  # each process loads what it answers with when it is asked first
+        for _ in range(20):  # each process loads its code at the first request
             assert (running.status("/healthz"), running.status("/accounts/login/"), first()) == (
                 200,
                 200,

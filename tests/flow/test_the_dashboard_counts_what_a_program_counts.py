@@ -1,5 +1,5 @@
 """Small programs with threads and a changed shape, two processes each: the dashboard's counts are
-the sums of the programs' own."""
+the sums of the programs' own counts."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def start(stack: Stack, kind: str) -> subprocess.Popen[str]:
 
 
 def folded(stack: Stack) -> dict[str, Counter[str]]:
-    """What the dashboard holds, by version. A callable that never meets compiled code runs in the
-    runtime `eager`, whatever its causes."""
+    """The dashboard's counts, by version. A callable that never runs compiled code has the runtime
+    `eager`, for any cause."""
     found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     for (
         version,

@@ -1,4 +1,4 @@
-"""Two real torch processes report to a running dashboard; the one that forgot to pad shows its
+"""Two real torch processes report to a running dashboard; the version without padding shows its
 recompiles and its eager frame."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def serve(stack: Stack, version: str, fault: str) -> subprocess.Popen[bytes]:
-    """The serving example, with torch's own eager backend: Dynamo, guards and limits are real, and
-    no C++ compiler is waited for."""
+    """The serving example with torch's own eager backend: Dynamo, guards and limits are real, and
+    no C++ compiler is needed."""
     environment = {
         **stack.environment,
         "COMPILEWATCH_ENDPOINT": f"http://127.0.0.1:{stack.port}",

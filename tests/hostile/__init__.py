@@ -1,2 +1,2 @@
-"""Everything that a network, a proxy, a broken agent or a bad person may send to the report
-endpoint, over real sockets."""
+"""Hostile input: requests of networks, proxies, broken agents or attackers to the report endpoint,
+over real sockets."""

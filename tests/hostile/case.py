@@ -1,4 +1,4 @@
-"""One bad input: its row in the list, what is sent, and what must come of it."""
+"""One bad input: its row in the list, the request, and the expected outcome."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Send = Callable[[Target], Answer]
 
 @dataclass(frozen=True)
 class Outcome:
-    """`statuses` that are right; `code` of a refused request, or of a rejected report inside a 200
-    (several joined by "|"); `stored` says whether a sequence range is durable afterwards."""
+    """Accepted `statuses`; `code` of a refused request, or of a rejected report inside a 200
+    (several joined by "|"); `stored` is True if a sequence range is durable afterwards."""
 
     statuses: tuple[int, ...]
     code: str = ""
     stored: bool = False
 
     def problem(self, answer: Answer, ranges: list[list[int]]) -> str:
-        """What is wrong, empty if nothing is."""
+        """The error, empty if there is none."""
         if answer.status not in self.statuses:
             return f"status {answer.status}, expected {self.statuses}: {answer.body[:200]!r}"
         if answer.status == 200:
@@ -43,7 +43,7 @@ class Outcome:
 @dataclass(frozen=True)
 class Case:
     """`row` is its number in the list of bad inputs. `full_only`: only the server of the full stack
-    sees it as it was sent."""
+    receives the request unchanged."""
 
     row: int
     title: str
@@ -60,12 +60,12 @@ BAD_KEY = Outcome((401,), "bad_key")
 TOO_LARGE = Outcome((413,), "too_large")
 WRONG_TYPE = Outcome((415,), "wrong_type")
 BY_THE_SERVER = Outcome((0, 400, 411, 413, 431, 501, 505))
-"""The HTTP server itself turns it away, or just closes: an answer without our mark, which an agent
-does not take as final."""
+"""The HTTP server refuses the request or closes the connection. Such a response lacks our marker,
+so an agent does not take it as final."""
 
 
 def rejected(code: str) -> Outcome:
-    """The request is answered, the report in it is refused for good."""
+    """The request is answered, and its report is permanently refused."""
     return Outcome((200,), code)
 
 
@@ -86,7 +86,7 @@ def text(body: str | bytes) -> Send:
 
 
 def replaced(old: str, new: str) -> Send:
-    """Sends a good request whose JSON text has one part replaced: for what no JSON library
+    """Sends a good request whose JSON text has one part replaced, for text that no JSON library
     writes."""
 
     def send(target: Target) -> Answer:

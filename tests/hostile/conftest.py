@@ -1,4 +1,4 @@
-"""One running dashboard for all hostile tests of a file, with more keys than one."""
+"""One running dashboard for all hostile tests of a file, with several keys."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ print("\\n".join(f"{name} {text}" for name, text in made.items()))
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """A dashboard on the database that the run tests."""
+    """A dashboard on the database under test."""
     receiver = Receiver()
     folder: Path = tmp_path_factory.mktemp("hostile")
     stack = Stack(database=DATABASE, folder=folder, outbound=host_port(receiver.url))

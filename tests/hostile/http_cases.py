@@ -29,12 +29,12 @@ METHOD = Outcome((405,), "wrong_method")
 
 
 def good(**changed: str | None) -> Send:
-    """A good body under a changed head."""
+    """A good body with a changed head."""
     return lambda target: target.post(target.data(), **changed)
 
 
 def key(name: str) -> Send:
-    """A good body under another key."""
+    """A good body with another key."""
     return lambda target: target.post(target.data(), Authorization=f"Bearer {target.others[name]}")
 
 
@@ -64,8 +64,8 @@ def chunked(target: Target) -> Answer:
 
 
 def length_and_chunks(target: Target) -> Answer:
-    """Who believes the length sees one request, who believes the chunks sees a second one hidden
-    behind them."""
+    """A server that uses the length sees one request; a server that uses the chunks sees a second,
+    hidden one."""
     body = body_of(target)
     hidden = target.head(len(body)) + body
     tail = b"0\r\n\r\n" + hidden
@@ -123,7 +123,7 @@ def gzip_bomb() -> bytes:
 
 
 def packed(change: str) -> Send:
-    """A good body, compressed and then spoiled."""
+    """A good body, compressed and then corrupted."""
 
     def send(target: Target) -> Answer:
         body = deflate(body_of(target))
@@ -166,8 +166,8 @@ CASES = (
     Case(13, "100-continue that never continues", never_continued, Outcome((0, 100, 400, 417))),
     Case(15, "200 headers", many_headers, Outcome((200, 400, 431)), full_only=True),
     Case(15, "a header of 64 KiB", good(X_Long="x" * 65536), Outcome((0, 400, 431)), full_only=True),
-    Case(16, "a host of others", good(Host="elsewhere.example"), BAD_REQUEST),
-    Case(16, "a host that is none", good(Host="127.0.0.1:80:80/x"), Outcome((400,))),
+    Case(16, "a host of other servers", good(Host="elsewhere.example"), BAD_REQUEST),
+    Case(16, "a host that is not valid", good(Host="127.0.0.1:80:80/x"), Outcome((400,))),
     Case(17, "plain http through a proxy", good(X_Forwarded_Proto="http", X_Forwarded_For="203.0.113.7"), Outcome((403,), "plain_http"),
          full_only=True),
     Case(18, "HTTP/0.9", lambda target: target.raw([f"GET {PATH}\r\n\r\n".encode()]), Outcome((0, 400, 405, 505))),
@@ -184,7 +184,7 @@ CASES = (
     Case(28, "a key with a line break", broken_key, Outcome((400, 401))),
     Case(28, "a folded key", folded_key, Outcome((400, 401)), full_only=True),
     Case(29, "two Authorization headers", two_keys, Outcome((400, 401))),
-    Case(30, "somebody's session cookie beside a good key", good(Cookie="sessionid=abcdefghijklmnop; csrftoken=x"), STORED),
+    Case(30, "a foreign session cookie and a good key", good(Cookie="sessionid=abcdefghijklmnop; csrftoken=x"), STORED),
     Case(31, "a gzip bomb of 1 GiB", lambda target: target.gzip(gzip_bomb()), TOO_LARGE),
     Case(32, "gzip of gzip", packed("twice"), NOT_JSON),
     Case(33, "truncated gzip", packed("truncated"), BAD_REQUEST),
@@ -192,7 +192,7 @@ CASES = (
     Case(35, "garbage after the gzip", packed("garbage"), BAD_REQUEST),
     Case(36, "10,000 empty members", packed("empty members"), BAD_REQUEST),
     *(Case(37, coding, good(Content_Encoding=coding), WRONG_TYPE) for coding in ("deflate", "br", "zstd", "gzip, gzip")),
-    Case(38, "said to be gzip, but plain", good(Content_Encoding="gzip"), BAD_REQUEST),
-    Case(39, "gzip, but not said to be", lambda target: target.post(deflate(body_of(target))), NOT_JSON),
+    Case(38, "declared as gzip, but plain", good(Content_Encoding="gzip"), BAD_REQUEST),
+    Case(39, "gzip, but not declared", lambda target: target.post(deflate(body_of(target))), NOT_JSON),
     Case(40, "a ratio of 1,000 under the size limit", wide_ratio, TOO_LARGE),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rows 41 to 88: JSON that is none, numbers, depth, and strings."""
+"""Rows 41 to 88: invalid JSON, numbers, depth, and strings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INVALID = rejected("invalid_report")
 
 
 def deep(levels: int) -> Send:
-    """An unknown field that makes the whole text nest so deep."""
+    """An unknown field that nests the whole text to a given depth."""
     inner = levels - 1
     return (
         replaced('"HERE"', "[" * inner + "]" * inner)
@@ -36,7 +36,7 @@ def deep(levels: int) -> Send:
 
 
 def written(change: bytes) -> Send:
-    """A good body with bytes put behind its first brace."""
+    """A good body with bytes inserted after its first brace."""
     return lambda target: target.post(
         json.dumps(target.data()).encode().replace(b"{", b"{" + change, 1)
     )
@@ -56,7 +56,7 @@ def trailing_comma(target: Target) -> Answer:
 
 
 def calls(literal: str) -> Send:
-    """A good body whose number of calls is written like this."""
+    """A good body with this literal as its number of calls."""
 
     def send(target: Target) -> Answer:
         data = target.data()
@@ -67,7 +67,7 @@ def calls(literal: str) -> Send:
 
 
 def number(literal: str) -> Send:
-    """A good body whose number of items is written like this."""
+    """A good body with this literal as its number of items."""
 
     def send(target: Target) -> Answer:
         data = target.data()
@@ -78,7 +78,7 @@ def number(literal: str) -> Send:
 
 
 def sent(literal: str) -> Send:
-    """A good body that was sent at this moment."""
+    """A good body with this send time."""
 
     def send(target: Target) -> Answer:
         return target.post(json.dumps(target.data() | {"sent": "SENT"}).replace('"SENT"', literal))
@@ -98,7 +98,7 @@ def many_keys(target: Target) -> Answer:
 
 
 def finding(words: str) -> Send:
-    """The words in every place where an agent sends text of strangers."""
+    """The words in every text field that an agent fills with foreign text."""
 
     def change(data: dict[str, object], report: dict[str, object]) -> None:
         report["findings"] = [{"kind": "graph_break", "text": words, "where": words, "count": 1}]
@@ -130,7 +130,7 @@ def named(words: str) -> Send:
 
 
 def raw_text(inside: str) -> Send:
-    """A finding whose text is written like this in the JSON."""
+    """A finding with this literal as its text in the JSON."""
 
     def send(target: Target) -> Answer:
         data = target.data()

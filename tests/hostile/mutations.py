@@ -1,5 +1,5 @@
-"""Spoils good requests at random: bytes flipped, cut and doubled, JSON values exchanged; the same
-seed, the same bytes."""
+"""Corrupts good requests at random: bytes flipped, cut and doubled, JSON values exchanged; equal
+seeds give equal bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LITERALS = (
 
 
 def mutant(rnd: random.Random, data: dict[str, Any]) -> tuple[bytes, bool]:
-    """A spoiled body, and whether it is sent as gzip."""
+    """A corrupted body, and whether it is sent as gzip."""
     data = copy.deepcopy(data)
     for _ in range(rnd.choice((0, 1, 1, 2, 4))):
         exchange(rnd, data)
@@ -50,7 +50,7 @@ def mutant(rnd: random.Random, data: dict[str, Any]) -> tuple[bytes, bool]:
 
 
 def exchange(rnd: random.Random, data: Any) -> None:
-    """Walks down to some place and puts another value there, drops it, doubles it or moves it."""
+    """Descends to a random place and replaces, drops, doubles or moves the value there."""
     parent, at = data, None
     while True:
         steps = list(parent) if isinstance(parent, dict) else list(range(len(parent)))
@@ -77,7 +77,7 @@ def exchange(rnd: random.Random, data: Any) -> None:
 
 
 def spoil_bytes(rnd: random.Random, body: bytes) -> bytes:
-    """One to eight bytes flipped, dropped, put in, or a part doubled or cut off."""
+    """One to eight bytes flipped, dropped or inserted, or a part doubled or cut off."""
     found = bytearray(body)
     for _ in range(rnd.choice((1, 1, 2, 8))):
         if not found:
@@ -98,7 +98,7 @@ def spoil_bytes(rnd: random.Random, body: bytes) -> bytes:
 
 
 def spoil_literal(rnd: random.Random, body: bytes) -> bytes:
-    """A value in the text written as no JSON library would."""
+    """A value in the text, written as no JSON library would write it."""
     at = body.find(b": ", rnd.randrange(len(body) or 1))
     if at < 0:
         return body

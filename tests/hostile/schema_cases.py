@@ -49,7 +49,7 @@ PLACES: dict[type, Path] = {
     Device: (*REPORT, "gauges", "devices", 0),
     Losses: (*REPORT, "losses"),
 }
-"""Where one message of each class stands in a full request."""
+"""The place of one message of each class in a full request."""
 
 
 def full(target: Target) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def place_of(data: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def without(path: Path, name: str) -> Send:
-    """A full request in which one field is missing."""
+    """A full request without one field."""
 
     def send(target: Target) -> Answer:
         data = full(target)
@@ -86,7 +86,7 @@ def without(path: Path, name: str) -> Send:
 
 
 def with_value(path: Path, name: str, value: Any) -> Send:
-    """A full request in which one field has another value."""
+    """A full request with another value in one field."""
 
     def send(target: Target) -> Answer:
         data = full(target)
@@ -97,8 +97,8 @@ def with_value(path: Path, name: str, value: Any) -> Send:
 
 
 def wrong_values(hint: Any) -> list[Any]:
-    """What a field of this type may not hold; bool is not a number here, 1.5 not whole, 5 no
-    text."""
+    """Values that a field of this type must refuse; bool is not a number here, 1.5 not an integer,
+    5 not text."""
     if hint is Any:
         return []
     if typing.get_origin(hint) is types.UnionType:
@@ -115,14 +115,14 @@ def wrong_values(hint: Any) -> list[Any]:
 
 
 def outcome_of(cls: type) -> Outcome:
-    """The whole request is refused for what stands outside a report, the report alone for what
-    stands in it."""
+    """The whole request is refused for an error outside a report, the report alone for an error
+    inside it."""
     return BAD_REQUEST if cls in (Request, Identity) else ANY_REJECTION
 
 
 def schema_cases() -> Iterator[Case]:
-    """One case per field and wrong value, made from the classes themselves, so that a new field is
-    covered at once."""
+    """One case per field and wrong value, generated from the classes, so a new field is covered
+    immediately."""
     for cls, path in PLACES.items():
         hints = typing.get_type_hints(cls)
         for item in dataclasses.fields(cls):
@@ -159,7 +159,7 @@ def sketch(**fields: Any) -> Send:
 
 
 def window(start: float, end: float) -> Send:
-    """A window that begins and ends so many seconds from now."""
+    """A window that begins and ends this number of seconds from now."""
 
     def change(data: dict[str, Any], report: dict[str, Any]) -> None:
         now = time.time()
@@ -179,7 +179,7 @@ def instance(text: str) -> Send:
 
 
 def foreign(target: Target) -> Answer:
-    """An id that another project's instance has: it is this project's own all the same."""
+    """An id that an instance of another project has; each project has its own ids."""
     target.post(target.data(), Authorization=f"Bearer {target.others['foreign']}")
     return target.post(target.data())
 

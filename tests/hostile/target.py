@@ -1,4 +1,4 @@
-"""The report endpoint of a running server, and a sender that can put any bytes on its socket."""
+"""The report endpoint of a running server, and a sender that can write any bytes to its socket."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Headers = dict[str, str | None]
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back before the connection closed; status 0 when nothing did."""
+    """Data received before the connection closed; status 0 if there was none."""
 
     status: int
     headers: dict[str, str]
@@ -31,7 +31,7 @@ class Answer:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The JSON object of the answer, empty when it is none."""
+        """The JSON object of the response, empty if it is not one."""
         try:
             found = json.loads(self.body)
         except ValueError:
@@ -40,13 +40,13 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """The code of an error of ours."""
+        """The code of one of our errors."""
         return str(self.data.get("code", "")) if self.data.get("cw") == 1 else ""
 
 
 @dataclass
 class Target:
-    """A dashboard, its key, and what tells one case from the next: the number of its instance."""
+    """A dashboard, its key, and the instance number that identifies a case."""
 
     stack: Stack
     key: str
@@ -55,11 +55,11 @@ class Target:
 
     @property
     def instance(self) -> str:
-        """The instance of the case that runs now."""
+        """The instance of the current case."""
         return instance_id(self.number)
 
     def data(self, **identity: Any) -> dict[str, Any]:
-        """The JSON of a good request of this case, for a case to spoil."""
+        """The JSON of a good request of this case, for a case to corrupt."""
         found: dict[str, Any] = json.loads(
             dumps(request_make(end=time.time(), instance=self.number, **identity))
         )
@@ -74,7 +74,7 @@ class Target:
         version: str = "HTTP/1.1",
         **changed: str | None,
     ) -> bytes:
-        """The head of a request; a header given as None is left out, `_` in its name stands for a
+        """The head of a request; a header with value None is omitted, and `_` in its name becomes a
         dash."""
         headers: Headers = {
             "Host": f"127.0.0.1:{self.stack.port}",
@@ -98,8 +98,7 @@ class Target:
         path: str = PATH,
         **changed: str | None,
     ) -> Answer:
-        """A request whose length is right and whose headers are good unless changed; a dict becomes
-        JSON."""
+        """A request with the right length and good headers unless changed; a dict becomes JSON."""
         text = json.dumps(body) if isinstance(body, dict) else body
         packed = text.encode() if isinstance(text, str) else text
         changed.setdefault("Content_Length", str(len(packed)))
@@ -115,8 +114,8 @@ class Target:
     def raw(
         self, parts: Iterable[bytes], *, pause: float = 0.0, half_close: bool = False
     ) -> Answer:
-        """Whatever the bytes are; reads until the server closes. A server that closes early has
-        still answered."""
+        """Sends any bytes and reads until the server closes. A server that closes early has still
+        answered."""
         with socket.create_connection(
             ("127.0.0.1", self.stack.port), timeout=LIVENESS
         ) as connection:
@@ -132,7 +131,7 @@ class Target:
             return answer_read(connection)
 
     def ranges(self, instance: str | None = None) -> list[list[int]]:
-        """The sequence ranges that the database holds for an instance."""
+        """The sequence ranges in the database for an instance."""
         found = self.stack.rows(
             f"SELECT ranges FROM ingest_sender WHERE instance_id = '{instance or self.instance}'"
         )
@@ -144,7 +143,7 @@ class Target:
 
 
 def answer_read(connection: socket.socket) -> Answer:
-    """The first answer on the connection, until it ends."""
+    """The first response on the connection, up to its end."""
     received = b""
     try:
         while part := connection.recv(65536):
@@ -164,6 +163,6 @@ def answer_read(connection: socket.socket) -> Answer:
 
 
 def processes(stack: Stack) -> list[psutil.Process]:
-    """Everything that the dashboard runs."""
+    """All processes of the dashboard."""
     parents = [psutil.Process(process.pid) for process in stack.processes.values()]
     return [process for parent in parents for process in (parent, *parent.children(recursive=True))]

@@ -24,8 +24,8 @@ def test_each_has_its_status_and_code_and_the_next_good_report_is_accepted(targe
 
 
 def problem_of(case: Case, target: Target) -> str:
-    """What is wrong with the answer, with what is stored, or with the answer to the next good
-    report; empty if nothing is."""
+    """The error of the response, of the stored data, or of the response to the next good report;
+    empty if there is none."""
     problem = case.wanted.problem(case.send(target), target.ranges())
     if not problem and target.number % 10 == 0:
         target.number += 1_000_000
@@ -35,13 +35,13 @@ def problem_of(case: Case, target: Target) -> str:
     return problem
 
 
-def test_whatever_was_stored_can_be_folded(target: Target) -> None:
+def test_all_stored_reports_can_be_folded(target: Target) -> None:
     wait_for("everything is folded", target.stack.folded, seconds=120)
     assert target.stack.rows("SELECT error FROM ingest_poison") == []
     assert target.stack.rows("SELECT count(*) FROM instance")[0][0] > 50
 
 
-def test_a_key_in_the_url_is_on_record(target: Target) -> None:
+def test_a_key_in_the_url_is_in_the_audit_log(target: Target) -> None:
     assert (
         target.stack.rows("SELECT count(*) FROM audit_entry WHERE action = 'key.exposed'")[0][0]
         >= 1

@@ -1,5 +1,4 @@
-"""Rows 14 and 121 to 125: slow senders, too many distinct names, and the same report over and
-over."""
+"""Rows 14 and 121 to 125: slow senders, too many distinct names, and the same report repeatedly."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ REPEATS = 1_000
 
 
 def sent(target: Target, bodies: list[bytes]) -> list[Answer]:
-    """The answers to compressed bodies, sent by eight threads, each again while the server says
-    that it is busy, as agents do."""
+    """The responses to compressed bodies, sent by eight threads. Like agents, the threads retry
+    while the server is busy."""
 
     def send(body: bytes) -> Answer:
         answer = target.gzip(body)
@@ -41,7 +40,7 @@ def sent(target: Target, bodies: list[bytes]) -> list[Answer]:
 def bodies(
     target: Target, count: int, change: Callable[[dict[str, object], int], object]
 ) -> list[bytes]:
-    """That many requests, each changed by its number."""
+    """This number of requests, each changed by its index."""
     made = []
     for number in range(count):
         data = target.data()
@@ -94,11 +93,11 @@ def test_many_versions_instances_and_reasons_lose_no_count(target: Target) -> No
 
 
 def letters(number: int) -> str:
-    """A number in letters, so that no normalisation of digits makes two of them one."""
+    """A number in letters, so that no normalisation of digits merges two of them."""
     return "".join(chr(97 + int(digit)) for digit in str(number))
 
 
-def test_a_project_over_its_rate_hears_when_to_come_back(target: Target) -> None:
+def test_a_project_over_its_rate_receives_a_retry_time(target: Target) -> None:
     target.number = 5_000_000
     slow = Target(target.stack, target.others["slow"], number=target.number)
     answers = sent(
@@ -114,9 +113,9 @@ def test_a_project_over_its_rate_hears_when_to_come_back(target: Target) -> None
     assert target.post(target.data()).status == 200
 
 
-def test_slow_senders_keep_nobody_out(target: Target) -> None:
-    """Forty connections that send a byte a second, and others that sent half a body: good reports
-    are answered in between."""
+def test_slow_senders_do_not_block_others(target: Target) -> None:
+    """Forty connections that send a byte per second, and others with half a body: good reports are
+    answered in between."""
     target.number = 6_000_000
     head = target.head(100)
     stop = threading.Event()

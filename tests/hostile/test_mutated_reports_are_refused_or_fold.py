@@ -1,7 +1,8 @@
-"""Reports spoiled at random: never a 5xx, never stored but unfoldable, and the next good report is
-accepted.
+"""Reports corrupted at random: never a 5xx, never stored but unfoldable, and the next good report
+is accepted.
 
-COMPILEWATCH_TEST_MUTANTS says how many are sent; `make fuzz` sends a million."""
+COMPILEWATCH_TEST_MUTANTS sets their number; `make fuzz` sends a million.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +28,14 @@ MUTANTS = int(os.environ.get("COMPILEWATCH_TEST_MUTANTS", "8000"))
 IN_ONE_EXAMPLE = 50
 ANSWERS = {200, 400, 413, 426, 429}
 BUSY, COME_BACK = 503, 10
-"""A machine that has no time left says so, as it does to an agent, which comes back so many times
-here; any other 5xx is a failure."""
+"""A busy server answers 503 and is retried up to this number of times, as an agent would; any other
+5xx is a failure."""
 
 pytestmark = pytest.mark.timeout(max(600, MUTANTS // 20))
 
 
 class Connections(threading.local):
-    """One connection a thread, opened again when the server has ended it."""
+    """One connection per thread, reopened when the server has closed it."""
 
     def __init__(self, target: Target) -> None:
         self._port, self._connection = (
@@ -47,7 +48,7 @@ class Connections(threading.local):
         }
 
     def send(self, body: bytes, packed: bool) -> tuple[int, bytes]:
-        """Status and body of the last answer; that of a server which is busy is asked for again."""
+        """Status and body of the last response; a busy server is asked again."""
         for _ in range(COME_BACK):
             status, said = self._send_once(body, packed)
             if status != BUSY or b'"code":"busy"' not in said:
@@ -56,7 +57,7 @@ class Connections(threading.local):
         return status, said
 
     def _send_once(self, body: bytes, packed: bool) -> tuple[int, bytes]:
-        """Status and body of the answer; status 0 when two connections ended without one."""
+        """Status and body of the response; status 0 if two connections ended without one."""
         headers = self._headers | ({"Content-Encoding": "gzip"} if packed else {})
         for _ in range(2):
             try:
@@ -64,8 +65,8 @@ class Connections(threading.local):
                 answer = self._connection.getresponse()
                 return answer.status, answer.read()
             except (HTTPException, OSError):
-                # A server may end a connection after it refused what it did not read; an agent
-                # comes back on a new one.
+                # A server may close a connection after it refused an unread body; an agent opens a
+                # new one.
                 self._connection.close()
         return 0, b""
 
@@ -91,13 +92,13 @@ def test_a_spoiled_report_is_refused_or_stored_never_a_failure(target: Target) -
         for nth in range(IN_ONE_EXAMPLE):
             good["reports"][0]["seq"] = [seed % 2**40 + nth + 1] * 2
             mutants.append(mutant(rnd, good))
-        # A report that is stored waits for a commit; several at once share one.
+        # A stored report waits for a commit; concurrent reports share one.
         for nth, (status, said) in enumerate(
             pool.map(connections.send, *zip(*mutants, strict=True))
         ):
             seen[status] += 1
-            # What the head alone refuses is not read: whoever goes on writing may meet a closed
-            # connection before the answer.
+            # If the head alone is refused, the body is not read: a client that keeps writing may
+            # meet a closed connection before the response.
             unread = status == 0 and len(mutants[nth][0]) > MAX_WIRE_BYTES
             assert status in ANSWERS or unread, (seed, nth, status, said[:300])
 
@@ -108,7 +109,7 @@ def test_a_spoiled_report_is_refused_or_stored_never_a_failure(target: Target) -
     assert seen[200] > seen.total() // 20 and seen[400] > seen.total() // 20
 
 
-def test_what_was_stored_folds_and_the_next_good_report_is_accepted(target: Target) -> None:
+def test_stored_reports_fold_and_the_next_good_report_is_accepted(target: Target) -> None:
     target.number = 2_000_000
     assert target.post(target.data()).data["acked"] == [[1, 1]]
     wait_for("everything is folded", target.stack.folded, seconds=max(120, MUTANTS / 200))

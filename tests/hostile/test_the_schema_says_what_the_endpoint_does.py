@@ -1,5 +1,5 @@
-"""The published OpenAPI document and the endpoint agree: what it generates is answered as it says,
-and never with a failure."""
+"""The published OpenAPI document and the endpoint agree: generated requests are answered as
+documented, and never with a failure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ BEYOND_JSON_SCHEMA = (
     b"nests deeper",
     b"must not be empty",
 )
-"""A NUL in a field that nobody knows; 1.0, which JSON Schema takes for a whole number; depth; a
-name of blanks alone."""
+"""A NUL in an unknown field; 1.0, which JSON Schema accepts as an integer; depth; a name of blanks
+only."""
 
 
 def document(target: Target) -> dict[str, object]:
-    """The document as anybody reads it."""
+    """The document as any client reads it."""
     with urllib.request.urlopen(
         f"http://127.0.0.1:{target.stack.port}/api/v1/openapi.json", timeout=30
     ) as answer:
@@ -47,7 +47,7 @@ def test_a_good_request_and_its_answer_fit_the_document(target: Target) -> None:
         assert [error.message for error in checker.iter_errors(message)] == [], name
 
 
-def test_what_the_document_generates_is_answered_as_it_says(target: Target) -> None:
+def test_requests_generated_from_the_document_are_answered_as_documented(target: Target) -> None:
     operation = schemathesis.openapi.from_dict(document(target))["/api/v1/reports"]["POST"]
     address, key = (
         f"http://127.0.0.1:{target.stack.port}",
@@ -65,8 +65,8 @@ def test_what_the_document_generates_is_answered_as_it_says(target: Target) -> N
     )
     def send(case: schemathesis.Case) -> None:
         response = case.call(base_url=address, headers=key)
-        # Everything that fits the document must be taken, but for what JSON Schema has no words
-        # for.
+        # A request that fits the document must be accepted, except where JSON Schema cannot express
+        # a rule.
         beyond = any(words in response.content for words in BEYOND_JSON_SCHEMA)
         case.validate_response(
             response, excluded_checks=[positive_data_acceptance] if beyond else None

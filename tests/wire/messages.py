@@ -1,4 +1,4 @@
-"""Strategies that make any legal message of the wire."""
+"""Strategies that generate any legal message of the wire."""
 
 from __future__ import annotations
 

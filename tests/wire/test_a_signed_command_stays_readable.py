@@ -1,5 +1,5 @@
-"""The bytes that are signed are part of the protocol: an answer that was kept is opened by both
-keys, and signed the same way today."""
+"""The signed bytes are part of the protocol: a stored response is verified by both keys, and signed
+identically today."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_symmetric_key_of_the_release_before_opens_it(given: dict[str, Any])
     assert command_open(given, SYMMETRIC) == COMMAND
 
 
-def test_it_is_signed_over_a_line_of_its_own_and_the_body_as_the_guide_says(
+def test_the_signature_covers_a_line_and_the_body_as_documented(
     given: dict[str, Any],
 ) -> None:
     line = "compilewatch-command-ed25519-1"

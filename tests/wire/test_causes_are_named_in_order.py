@@ -1,4 +1,4 @@
-"""Of two configurations the most fundamental difference is named first, by its name alone."""
+"""The most fundamental difference of two configurations is named first, by name only."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_the_most_fundamental_difference_comes_first(change: dict[str, str], cau
     assert first_difference({**BASE, **change}, BASE) == cause
 
 
-def test_what_was_set_and_is_no_longer_is_a_difference() -> None:
+def test_a_removed_setting_is_a_difference() -> None:
     without = {name: value for name, value in BASE.items() if not name.startswith("env ")}
     assert first_difference(without, BASE) == "env TORCHINDUCTOR_MAX_AUTOTUNE"
 
 
-def test_a_version_or_a_folder_that_one_side_does_not_know_is_no_difference() -> None:
+def test_a_version_or_folder_unknown_to_one_side_is_no_difference() -> None:
     without = {
         name: value for name, value in BASE.items() if name not in ("triton", "gpu", "cache folder")
     }
@@ -63,7 +63,7 @@ def test_a_version_or_a_folder_that_one_side_does_not_know_is_no_difference() ->
 
 
 @given(TABLES, TABLES)
-def test_no_hash_is_ever_said_and_both_sides_see_as_many_differences(
+def test_no_hash_is_shown_and_both_sides_see_equally_many_differences(
     mine: dict[str, str], theirs: dict[str, str]
 ) -> None:
     there, back = list(differences(mine, theirs)), list(differences(theirs, mine))

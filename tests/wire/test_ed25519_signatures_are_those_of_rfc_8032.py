@@ -1,5 +1,5 @@
-"""The verifier takes the signatures of RFC 8032, answers as OpenSSL does, and refuses keys that
-only strict verifiers refuse."""
+"""The verifier accepts the signatures of RFC 8032, agrees with OpenSSL, and refuses keys that only
+strict verifiers refuse."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PUBLIC = SECRET.public_key().public_bytes_raw()
 
 
 def oracle(public: bytes, signature: bytes, message: bytes) -> bool:
-    """What OpenSSL says, or that it takes no such key."""
+    """OpenSSL's result, or that OpenSSL rejects the key."""
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
     except (InvalidSignature, ValueError):
@@ -79,7 +79,7 @@ def flipped(data: bytes, bit: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", OF_THE_RFC)
-def test_the_signatures_of_the_rfc_are_taken(name: str) -> None:
+def test_the_signatures_of_the_rfc_are_accepted(name: str) -> None:
     secret, public, message, signature = map(bytes.fromhex, OF_THE_RFC[name])
     key = PublicKey(public)
     assert Ed25519PrivateKey.from_private_bytes(secret).sign(message) == signature
@@ -93,7 +93,7 @@ def test_a_flipped_bit_of_the_signature_is_refused(bit: int) -> None:
 
 
 @given(seed=st.binary(min_size=32, max_size=32), message=st.binary(max_size=300))
-def test_what_openssl_signs_is_taken(seed: bytes, message: bytes) -> None:
+def test_signatures_by_openssl_are_accepted(seed: bytes, message: bytes) -> None:
     secret = Ed25519PrivateKey.from_private_bytes(seed)
     assert ours(secret.public_key().public_bytes_raw(), secret.sign(message), message)
 
@@ -103,7 +103,7 @@ def test_what_openssl_signs_is_taken(seed: bytes, message: bytes) -> None:
     bits=st.lists(st.integers(0, 767), min_size=1, max_size=3),
     cut=st.integers(0, 64),
 )
-def test_what_was_changed_is_answered_as_openssl_does(
+def test_changed_input_gives_the_result_of_openssl(
     message: bytes, bits: list[int], cut: int
 ) -> None:
     public, signature = PUBLIC, SECRET.sign(message)
@@ -160,8 +160,8 @@ def test_a_key_of_small_order_is_refused(name: str) -> None:
         PublicKey(SMALL[name])
 
 
-def test_openssl_takes_a_signature_that_anyone_can_make_for_a_key_of_small_order() -> None:
-    """So the refusal above is no empty one: for the neutral element R = s B holds for every
+def test_openssl_accepts_a_signature_that_anyone_can_create_for_a_key_of_small_order() -> None:
+    """Shows that the refusal above matters: for the neutral element, R = s B holds for every
     message."""
     neutral, signature = SMALL["order 1"], SMALL["order 1"] + bytes(32)
     assert oracle(neutral, signature, b"eager") and not ours(neutral, signature, b"eager")
@@ -175,7 +175,7 @@ def test_a_key_in_another_encoding_is_refused(y: int, odd: int) -> None:
 
 
 @pytest.mark.parametrize("y", [1, P - 1])
-def test_minus_zero_is_no_key(y: int) -> None:
+def test_minus_zero_is_not_a_key(y: int) -> None:
     with pytest.raises(ValueError, match="not a canonical encoding"):
         PublicKey((y | 1 << 255).to_bytes(32, "little"))
 

@@ -1,5 +1,4 @@
-"""Messages written by earlier agents and servers are read to the last field, and written the same
-way today."""
+"""Messages of earlier agents and servers are read completely, and written identically today."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def test_a_golden_file_is_read_and_written_back_as_it_is(path: Path) -> None:
     assert encode(message) == data
 
 
-def test_the_full_request_holds_what_it_says() -> None:
+def test_the_full_request_contains_every_field() -> None:
     request = decode(Request, json.loads((FOLDER / "request-full.json").read_text()))
     first = request.reports[0]
     assert (first.seq, first.regions[0].name, first.regions[0].eager_by) == (

@@ -1,5 +1,5 @@
-"""What the agent compresses is always taken by what the dashboard inflates, however much it repeats
-itself."""
+"""The dashboard always inflates a body that the agent compressed, however repetitive the body
+is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is encoded comes back equal, through JSON and gzip, whatever the message holds."""
+"""An encoded message comes back equal, through JSON and gzip, with any content."""
 
 from __future__ import annotations
 

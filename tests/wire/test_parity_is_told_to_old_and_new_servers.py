@@ -1,5 +1,5 @@
-"""The data of a parity fact comes back as it was, says the right thing to a server that knows no
-state, and takes any stranger's."""
+"""The data of a parity fact comes back unchanged, is understood by servers without states, and may
+come from any agent."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_it_comes_back_through_json(told: Parity) -> None:
     assert parity_of(back.data) == told
 
 
-def test_an_old_server_hears_of_a_failure_only_where_there_is_one() -> None:
+def test_an_old_server_receives_a_failure_only_if_there_is_one() -> None:
     ok = {state: parity_data(Parity("g", state))["ok"] for state in STATES}
     assert ok == {"passed": True, "failed": False, "not compared": True}
     failed = parity_data(
@@ -80,7 +80,7 @@ def test_an_old_server_hears_of_a_failure_only_where_there_is_one() -> None:
     )
 
 
-def test_shadow_calls_and_values_are_told_to_a_server_that_knows_golden_batches_alone() -> None:
+def test_shadow_calls_and_values_reach_a_server_that_knows_only_golden_batches() -> None:
     shadow = parity_data(
         Parity(
             "shadow calls of f",
@@ -112,7 +112,7 @@ def test_shadow_calls_and_values_are_told_to_a_server_that_knows_golden_batches_
     assert parity_data(left)["ok"] is True and parity_words(left) == "it draws random numbers"
 
 
-def test_an_old_agent_tells_of_golden_batches_alone() -> None:
+def test_an_old_agent_reports_only_golden_batches() -> None:
     old = parity_of(
         {"name": "g", "state": "passed", "error": 1e-3, "tolerance": 2e-3, "reference": "float64"}
     )
@@ -128,7 +128,7 @@ def test_an_old_agent_is_understood_by_its_ok() -> None:
 
 
 @given(st.dictionaries(st.sampled_from([*Parity.__dataclass_fields__, "ok", "text"]), anything))
-def test_whatever_a_stranger_says_can_be_read_and_said(data: dict[str, Any]) -> None:
+def test_any_data_of_a_foreign_agent_can_be_read_and_described(data: dict[str, Any]) -> None:
     told = parity_of(data)
     assert told.state in STATES and len(told.name) <= MAX_NAME and parity_words(told)
     assert all(
@@ -153,7 +153,7 @@ def test_an_error_without_end_has_a_number(error: float) -> None:
     ("error", "says"),
     [(1.5, "1.5 times"), (122345.0, "122,000 times"), (1e9, "over a million times")],
 )
-def test_a_multiple_is_said_as_people_say_it(error: float, says: str) -> None:
+def test_a_multiple_is_formatted_for_people(error: float, says: str) -> None:
     assert f", {says} the tolerance of 1 (against eager)" in parity_words(
         Parity("g", "failed", where="output", error=error, tolerance=1.0)
     )
@@ -162,7 +162,7 @@ def test_a_multiple_is_said_as_people_say_it(error: float, says: str) -> None:
 @pytest.mark.parametrize(
     ("error", "tolerance", "times"), [(0.0, 0.0, 0.0), (1.0, 0.0, MAX_ERROR), (3.0, 2.0, 1.5)]
 )
-def test_the_error_is_a_multiple_of_what_is_allowed(
+def test_the_error_is_a_multiple_of_the_tolerance(
     error: float, tolerance: float, times: float
 ) -> None:
     assert Parity("g", "passed", error=error, tolerance=tolerance).times == times

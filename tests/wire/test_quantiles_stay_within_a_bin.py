@@ -1,4 +1,4 @@
-"""A quantile of a sketch differs from the true one by at most half a bin: 1.1 %."""
+"""A quantile of a sketch differs from the true one by at most half a bin: 1.1%."""
 
 from __future__ import annotations
 

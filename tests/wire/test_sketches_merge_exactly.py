@@ -1,5 +1,5 @@
-"""A sketch is the same whatever the order and the grouping of its values; its bins are those
-OpenTelemetry defines."""
+"""A sketch does not depend on the order or grouping of its values; its bins are those of
+OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def joined(*sketches: Sketch) -> Sketch:
 
 
 def exact(sketch: Sketch) -> tuple[object, ...]:
-    """Everything but the sum, which is a float and rounds."""
+    """Everything except the sum, which is a rounded float."""
     return sketch.count, sketch.zero, sketch.min, sketch.max, list(sketch.items())
 
 
@@ -70,10 +70,10 @@ def test_a_power_of_two_closes_its_bin_from_above(power: int) -> None:
 
 
 @given(st.floats(2.0**-32, 2.0**32, exclude_min=True))
-def test_the_index_is_what_opentelemetry_defines(value: float) -> None:
+def test_the_index_is_that_of_opentelemetry(value: float) -> None:
     index = index_of(value)
-    # value^32 against 2^index and 2^(index+1) in exact arithmetic, with room for one rounding of
-    # the table's bounds.
+    # value^32 compared with 2^index and 2^(index+1) in exact arithmetic, with room for one rounding
+    # of the table's bounds.
     power = Fraction(value) ** BINS_PER_OCTAVE
     slack = Fraction(1, 10**13)
     assert Fraction(2) ** index * (1 - slack) < power <= Fraction(2) ** (index + 1) * (1 + slack)
@@ -86,7 +86,7 @@ def test_values_outside_the_range_join_the_outermost_bins() -> None:
     assert sketch.problem() is None
 
 
-def test_what_is_no_duration_is_left_out_or_counted_as_zero() -> None:
+def test_invalid_durations_are_excluded_or_counted_as_zero() -> None:
     sketch = Sketch.of([float("nan"), float("inf"), -float("inf"), 1e300, -1.0, 0.0, 2.0])
     assert (sketch.count, sketch.zero, sketch.min, sketch.max, sketch.sum) == (3, 2, 0.0, 2.0, 2.0)
 

@@ -30,6 +30,6 @@ def test_a_window_of_calls_takes_less_than_two_hundred_bytes() -> None:
     assert len(sketch.pack()) < 200
 
 
-def test_cut_off_bytes_are_refused() -> None:
+def test_truncated_bytes_are_refused() -> None:
     with pytest.raises(ValueError, match="incomplete"):
         list(decode_varints(b"\x01\x80"))

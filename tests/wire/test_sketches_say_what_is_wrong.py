@@ -1,4 +1,4 @@
-"""A sketch from outside is checked before it is merged: each contradiction has its sentence."""
+"""A received sketch is checked before it is merged: each contradiction has its own message."""
 
 from __future__ import annotations
 

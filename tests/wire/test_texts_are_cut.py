@@ -1,4 +1,5 @@
-"""No text leaves longer than its limit, and none holds what a database or an encoder refuses."""
+"""No text is sent beyond its limit, and none contains characters that a database or an encoder
+refuses."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def test_a_lone_surrogate_does_not_stop_a_report() -> None:
     assert loads(Finding, dumps(Finding("guard", "a\ud800b\x00"))).text == "a\ufffdb\ufffd"
 
 
-def test_free_data_is_made_of_plain_types_and_bounded() -> None:
+def test_free_data_has_plain_types_and_is_bounded() -> None:
     deep: dict[str, object] = {"end": object()}
     for _ in range(30):
         deep = {"in": deep}

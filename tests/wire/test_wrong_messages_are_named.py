@@ -1,5 +1,4 @@
-"""A message that is wrong raises one clear sentence that names the field; what is unknown is
-ignored."""
+"""A wrong message raises one clear sentence that names the field; unknown fields are ignored."""
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ def test_unknown_fields_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[1,]", b"\xff\xfe", b"[" * 100_000])
-def test_what_is_not_json_says_so(body: bytes) -> None:
+def test_invalid_json_is_reported(body: bytes) -> None:
     with pytest.raises(DecodeError, match="the body is not JSON"):
         loads(Request, body)
 

@@ -11,16 +11,15 @@ from dashboard.api.read.schemas import Answer, Page
 
 
 class AlertShape(Schema):
-    number: int = Field(description="Within the project: 418 is A-418.")
+    number: int = Field(description="Number within the project: 418 is A-418.")
     state: str
     severity: str = Field(description="Current severity of the alert: roll_back or watch.")
     worst: str
     cause: str
     title: str
     model_id: int | None = Field(
-        description="This and the next four are null where the alert "
-        "is about the whole fleet: cause "
-        "fleet_silence."
+        description="Null, like the next four fields, if the alert concerns the whole fleet: "
+        "cause fleet_silence."
     )
     model: str | None
     version_id: int | None
@@ -33,9 +32,10 @@ class AlertShape(Schema):
     outcome: str
     owner: str | None
     group_id: int | None = Field(
-        description="The same for alerts that came together and share what they run on."
+        description="The same for alerts that opened together and share a host, region or other "
+        "property."
     )
-    group: str | None = Field(description="What those share, in words.")
+    group: str | None = Field(description="The shared properties, in words.")
     link: str
 
 
@@ -48,7 +48,7 @@ class AlertEventShape(Schema):
 
 
 class OneAlert(Answer, AlertShape):
-    events: list[AlertEventShape] = Field(description="The newest first, at most 200.")
+    events: list[AlertEventShape] = Field(description="Newest first, at most 200.")
 
 
 class Alerts(Page):

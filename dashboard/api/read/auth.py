@@ -40,7 +40,7 @@ class Reader:
             return get_project_or_404(self.user, slug)
         project = Project.objects.filter(pk=self.project_id, slug=slug).first()
         if project is None:
-            raise Http404("There is no such project.")
+            raise Http404("Project not found.")
         return project
 
     def projects(self) -> list[Project]:
@@ -69,8 +69,8 @@ class ReadAccess(AuthBase):
     openapi_type = "http"
     openapi_scheme = "bearer"
     openapi_description = (
-        "A project's key that begins with cw_api_; pages of the dashboard use the session of "
-        "who is signed in."
+        "A project's key that begins with cw_api_; pages of the dashboard use the session of the "
+        "signed-in user."
     )
 
     def __init__(self, described: Callable[[], dict[str, Any]]) -> None:
@@ -101,8 +101,7 @@ def _limit_rate(reader: Reader) -> None:
     bucket = _buckets.setdefault(reader.name, TokenBucket(MAX_READS_PER_SECOND))
     if (wait := bucket.wait()) > 0:
         detail = (
-            f"This key or person reads more than {significant(MAX_READS_PER_SECOND)} times a "
-            "second."
+            f"This key or user reads more than {significant(MAX_READS_PER_SECOND)} times a second."
         )
         raise RefusalError("too_many", detail, retry_after=int(wait) + 1)
     bucket.charge(1)
@@ -124,10 +123,10 @@ def parameters_check(request: HttpRequest, document: dict[str, Any]) -> None:
         if name not in known:
             raise RefusalError(
                 "bad_request",
-                f"{name[:60]}: there is no such parameter here, expected {_format_choices(known)}.",
+                f"{name[:60]}: unknown parameter, expected {_format_choices(known)}.",
             )
         if any("\0" in text for text in request.GET.getlist(name)):
-            raise RefusalError("bad_request", f"{name}: holds the character 0.")
+            raise RefusalError("bad_request", f"{name}: contains the character U+0000; remove it.")
 
 
 def _format_choices(known: set[str]) -> str:

@@ -38,7 +38,7 @@ router = Router(tags=["Findings and instances"])
 
 class FindingsQuery(PageQuery):
     environment: str = Field("production", max_length=64)
-    version: int | None = Field(None, ge=1, le=MAX_ID, description="Only what this version showed.")
+    version: int | None = Field(None, ge=1, le=MAX_ID, description="Only findings of this version.")
     kind: str = Field(
         "",
         max_length=32,
@@ -51,7 +51,10 @@ class InstancesQuery(PageQuery):
     model: int | None = Field(None, ge=1, le=MAX_ID)
     version: int | None = Field(None, ge=1, le=MAX_ID)
     minutes: int = Field(
-        30, ge=1, le=400 * 1440, description="Only those that reported within so many minutes."
+        30,
+        ge=1,
+        le=400 * 1440,
+        description="Only instances that reported within this number of minutes.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Schemas of findings and instances in the answers of the read API."""
+"""Schemas of findings and instances in the responses of the read API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SeenShape(Schema):
     instances: int
     first_seen_at: datetime
     last_seen_at: datetime
-    seconds: float = Field(description="What it cost together, where that is known; else 0.")
+    seconds: float = Field(description="Total cost, if known; else 0.")
 
 
 class FindingShape(Schema):
@@ -25,21 +25,21 @@ class FindingShape(Schema):
     kind: str
     text: str
     where: str
-    state: str | None = Field(description="new, ongoing, gone or back; null until it was read off.")
+    state: str | None = Field(description="new, ongoing, gone or back; null until computed.")
     state_since: datetime | None
     certain: bool = Field(description="A fact that needs no statistics.")
     first_version: str | None
     last_version: str | None
     values: list[str] = Field(
-        [], description="Of a guard: values, classes or names that it met, eight at most."
+        [], description="For a guard: up to eight values, classes or names that failed it."
     )
     distinct: int = Field(
         0,
-        description="How many different ones one process met at most; 0: the finding is not about "
-        "values.",
+        description="Highest number of different values in one process; 0: the finding is not "
+        "about values.",
     )
     pattern: str = Field(
-        "", description="one value, alternates, distinct values, grows by one, or empty: not known."
+        "", description="one value, alternates, distinct values, grows by one; empty: not known."
     )
     versions: list[SeenShape]
 
@@ -57,15 +57,14 @@ class InstanceShape(Schema):
     version: str
     environment: str
     kind: str
-    label: str = Field(description="What its operator calls it; empty where it has no label.")
+    label: str = Field(description="The operator's label; empty if there is none.")
     name: str = Field(
-        description="How the pages call it: its label, else host, rank and process id, with a role "
-        "other than worker."
+        description="The name on the pages: the label, else host, rank and process id, with a "
+        "role other than worker."
     )
     role: str = Field(
-        description="worker, parent, data worker, engine or "
-        "auxiliary; empty: not reported, and taken "
-        "for a worker."
+        description="worker, parent, data worker, engine or auxiliary; empty: not reported, and "
+        "treated as a worker."
     )
     host: str
     pid: int | None
@@ -76,25 +75,26 @@ class InstanceShape(Schema):
     torch: str
     agent: str
     state: str = Field(
-        description="starting, warming, healthy, degraded, eager, "
-        "compiling, hung, silent, blind or "
-        "ended, as of now."
+        description="starting, warming, healthy, degraded, eager, compiling, hung, silent, blind "
+        "or ended, at this time."
     )
     counted: bool = Field(
-        description="Whether it counts as an instance: from its first "
-        "call or compilation on; a parent "
-        "or data worker never."
+        description="Whether the process counts as an instance: from its first call or "
+        "compilation on; a parent or data worker never counts."
     )
     ended_at: datetime | None = Field(
-        description="When its last report said that it ends; null where it reported later."
+        description="Time of the last report, if that report announced the end; null if the "
+        "process reported later."
     )
     exit_code: int | None = Field(
-        description="Null where it has not ended, or the code is not known."
+        description="Null if the process has not ended or the code is unknown."
     )
-    exit_signal: str = Field(description="The signal that ended it, such as SIGTERM; empty: none.")
-    blind_to: list[str] = Field(description="Essential facts that it cannot report.")
+    exit_signal: str = Field(
+        description="The signal that ended the process, such as SIGTERM; empty: none."
+    )
+    blind_to: list[str] = Field(description="Essential facts that the process cannot report.")
     capabilities: dict[str, Any] = Field(
-        description="What it can tell: yes, partly or no, with a reason."
+        description="The facts that the process can report: yes, partly or no, with a reason."
     )
     started_at: datetime
     ready_at: datetime | None
@@ -102,11 +102,11 @@ class InstanceShape(Schema):
     cold_start_seconds: float | None
     compiling_for_seconds: float
     eager_share: float = Field(
-        description="Of the calls that were looked at in its newest "
-        "window; 0 where they were too few."
+        description="Share of the sampled calls in the newest report interval; 0 if there were "
+        "too few."
     )
-    latched_frames: int = Field(description="Frames that run eager until it restarts.")
-    clock_offset_seconds: float = Field(description="Server minus agent.")
+    latched_frames: int = Field(description="Frames that run eager until the process restarts.")
+    clock_offset_seconds: float = Field(description="Server clock minus agent clock.")
     merged_windows: int
     truncated_events: int
     spool_errors: int

@@ -70,26 +70,24 @@ router = Router(tags=["Models"])
 
 
 class ModelsQuery(PageQuery):
-    name: str = Field("", max_length=200, description="Only the model that is called so.")
+    name: str = Field("", max_length=200, description="Only the model with this name.")
 
 
 class VersionsQuery(Schema):
     environment: str = Field("production", max_length=64)
-    region: str = Field("", max_length=200, description="Without it the busiest region.")
+    region: str = Field("", max_length=200, description="Default: the busiest region.")
     minutes: int = Field(
         60,
         ge=1,
         le=1440,
-        description="Of how many of its last minutes the figures of a version are.",
+        description="Length of the span that the metrics of a version cover.",
     )
     limit: int = Field(
-        MAX_VERSIONS, ge=1, le=MAX_VERSIONS, description="The newest versions, at most so many."
+        MAX_VERSIONS, ge=1, le=MAX_VERSIONS, description="Maximum number of versions, newest first."
     )
 
 
-@router.api_operation(
-    READ_METHODS, "/projects", response=Projects, summary="The projects that may be read"
-)
+@router.api_operation(READ_METHODS, "/projects", response=Projects, summary="Readable projects")
 def projects_list(request: ReadRequest) -> Projects:
     """Lists the project of a key, or all projects of a signed-in user."""
     return Projects(items=[_project(project) for project in request.auth.projects()])
@@ -160,7 +158,7 @@ def get_model_or_404(project: Project, model_id: int) -> WatchedModel:
     """The model with this ID. Raises Http404 if the model is not in the project."""
     model = find_model(project_id=project.pk, model_id=model_id)
     if model is None:
-        raise Http404("There is no such model in this project.")
+        raise Http404("Model not found in this project.")
     return model
 
 

@@ -19,11 +19,11 @@ MAX_ID = 2**53
 class PageQuery(Schema):
     """Query parameters of a page: maximum number of rows, and the cursor."""
 
-    limit: int = Field(50, ge=1, le=200, description="The most items of one answer.")
+    limit: int = Field(50, ge=1, le=200, description="Maximum number of items per response.")
     cursor: str = Field(
         "",
         max_length=100,
-        description="`next` of the answer before; without it the first items come.",
+        description="`next` of the previous response; without it, the first items are returned.",
     )
 
 
@@ -57,5 +57,7 @@ def _decode_cursor(cursor: str) -> int:
         text = ""
     word, _, number = text.partition(" ")
     if word != "after" or not number.isdecimal() or int(number[:20]) > MAX_ID:
-        raise RefusalError("bad_request", "cursor: is not one that an answer gave as `next`.")
+        raise RefusalError(
+            "bad_request", "cursor: expected the value of `next` from an earlier response."
+        )
     return int(number)

@@ -22,7 +22,7 @@ __all__ = ["API", "read_document"]
 
 
 class ReadApi(NinjaAPI):
-    """NinjaAPI with the headers of every JSON answer and an ETag of the content."""
+    """NinjaAPI with the headers of every JSON response and an ETag of the content."""
 
     def create_response(
         self,
@@ -93,7 +93,7 @@ def _answer_validation_error(
 
 
 def _answer_not_found(request: HttpRequest, error: Http404 | type[Http404]) -> HttpResponse:
-    return error_response(404, "not_found", str(error) or "There is nothing at this address.")
+    return error_response(404, "not_found", str(error) or "There is no resource at this address.")
 
 
 API.add_exception_handler(RefusalError, _answer_refusal)

@@ -1,4 +1,4 @@
-"""From rows to the shapes that more than one address answers with."""
+"""Serializers: convert rows to the shapes that several endpoints return."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MAX_EVIDENCE_ROWS = 500
 
 
 def span_shape(span: Span) -> SpanShape:
-    """Minutes as moments."""
+    """Converts minutes to times."""
     return SpanShape(first=at_minute(span.first), last=at_minute(span.last))
 
 
 def deployment_shape(row: Deployment) -> DeploymentShape:
-    """One time in which a version was live."""
+    """One period in which a version was live."""
     return DeploymentShape(
         environment=row.environment,
         started_at=at_minute(row.started_minute),
@@ -30,7 +30,7 @@ def deployment_shape(row: Deployment) -> DeploymentShape:
 
 
 def verdict_shape(row: Verdict) -> VerdictShape:
-    """What was said, without its evidence."""
+    """The verdict without its evidence."""
     deployment, baseline = row.deployment, row.baseline
     return VerdictShape(
         id=row.pk,
@@ -56,7 +56,7 @@ def verdict_shape(row: Verdict) -> VerdictShape:
 
 
 def evidence_shapes(evidence: Any) -> list[EvidenceShape]:
-    """The strongest first, in the words and numbers of alerts."""
+    """Evidence, strongest first, with the wording and values of alerts."""
     return [
         EvidenceShape(**line)
         for line in select_strongest_evidence(evidence, limit=MAX_EVIDENCE_ROWS)

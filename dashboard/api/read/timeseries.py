@@ -54,7 +54,7 @@ STEPS_MINUTES = (1, 2, 3, 5, 10, 15, 30, 60, 180, 360, 720, 1440)
 Clock = Annotated[
     Literal["", "gpu", "wall"],
     Field(
-        description="gpu or wall time; without it GPU time where every version was sampled often "
+        description="gpu or wall time; default: GPU time if every version was sampled often "
         "enough, else wall time."
     ),
 ]
@@ -64,35 +64,38 @@ router = Router(tags=["Figures"])
 class SeriesQuery(Schema):
     metric: list[str] = Field(
         ["p50_seconds"],
-        description=f"Again and again for several: {', '.join(METRICS_BY_NAME)}.",
+        description=f"Repeat the parameter for several metrics: {', '.join(METRICS_BY_NAME)}.",
         max_length=len(METRICS_BY_NAME),
     )
     version: list[int] = Field(
         [],
-        description="Ids; without any the newest six of the environment.",
+        description="Version ids; default: the newest six of the environment.",
         max_length=MAX_VERSIONS,
     )
     environment: str = Field("production", max_length=64)
-    region: str = Field("", max_length=200, description="Without it the busiest region.")
+    region: str = Field("", max_length=200, description="Default: the busiest region.")
     clock: Clock = ""
-    minutes: int = Field(360, ge=1, le=400 * 1440, description="How long the span is.")
-    until: datetime | None = Field(None, description="Its end, exclusive; without it now.")
+    minutes: int = Field(360, ge=1, le=400 * 1440, description="Length of the span.")
+    until: datetime | None = Field(None, description="End of the span, exclusive; default: now.")
     step: int = Field(
         0,
         ge=0,
         le=1440,
-        description="Minutes a bin; without it so many that there are at most 400 bins.",
+        description="Minutes per bin; default: the smallest step with at most 400 bins.",
     )
 
 
 class ComparisonQuery(Schema):
-    a: int = Field(ge=1, le=MAX_ID, description="The id of the baseline's version.")
-    b: int = Field(ge=1, le=MAX_ID, description="The id of the candidate's version.")
+    a: int = Field(ge=1, le=MAX_ID, description="Version id of the baseline.")
+    b: int = Field(ge=1, le=MAX_ID, description="Version id of the candidate.")
     environment: str = Field("production", max_length=64)
-    region: str = Field("", max_length=200, description="Without it the busiest region.")
+    region: str = Field("", max_length=200, description="Default: the busiest region.")
     clock: Clock = ""
     minutes: int | None = Field(
-        None, ge=1, le=400 * 1440, description="The last so many of the span; without it all of it."
+        None,
+        ge=1,
+        le=400 * 1440,
+        description="Only the last minutes of the span; default: the whole span.",
     )
 
 
@@ -100,7 +103,7 @@ class ComparisonQuery(Schema):
     READ_METHODS,
     "/projects/{project}/models/{model_id}/series",
     response=Series,
-    summary="Figures over time",
+    summary="Metrics over time",
 )
 def series_read(
     request: ReadRequest, project: Slug, model_id: Id, asked: Query[SeriesQuery]
@@ -115,7 +118,7 @@ def series_read(
         if name not in METRICS_BY_NAME:
             raise RefusalError(
                 "bad_request",
-                f"metric: {name[:60]!r} is none, expected {', '.join(METRICS_BY_NAME)}.",
+                f"metric: {name[:60]!r} is unknown, expected {', '.join(METRICS_BY_NAME)}.",
             )
     window = _window(owner, asked)
     versions = _versions(model, asked)
@@ -185,7 +188,7 @@ def _window(project: Project, asked: SeriesQuery) -> TimeBins:
         )
     if not end - asked.minutes >= 0 or end > clock.minute_of(clock.unix()) + 1440:
         raise RefusalError(
-            "bad_request", "until: expected a time since 1970 that is no more than a day ahead."
+            "bad_request", "until: expected a time since 1970 and at most one day ahead."
         )
     hours = end - asked.minutes < find_first_kept_minute(project=project, now=clock.unix())
     fits = [
@@ -197,13 +200,13 @@ def _window(project: Project, asked: SeriesQuery) -> TimeBins:
     if step % 60 and hours:
         raise RefusalError(
             "bad_request",
-            f"step: {step} is less than an hour, and of a span that begins this early "
-            "whole hours are kept.",
+            f"step: {step} is less than an hour, but only whole hours are retained for a span "
+            "that begins this early.",
         )
     window = TimeBins.ending(end, asked.minutes, step)
     if window.count > MAX_BINS:
         raise RefusalError(
-            "bad_request", f"step: makes {window.count:,} bins, expected at most {MAX_BINS:,}."
+            "bad_request", f"step: results in {window.count:,} bins, expected at most {MAX_BINS:,}."
         )
     return window
 
@@ -223,7 +226,8 @@ def _versions(model: WatchedModel, asked: SeriesQuery) -> dict[int, str]:
     for id in asked.version:
         if id not in known:
             raise RefusalError(
-                "bad_request", f"version: {id} is no version of this model in {asked.environment}."
+                "bad_request",
+                f"version: {id} is not a version of this model in {asked.environment}.",
             )
     return {id: known[id].version.name for id in wanted}
 
@@ -257,11 +261,11 @@ def comparison_read(
         get_model_or_404(owner, model_id), asked.environment, (asked.a, asked.b)
     )
     if asked.a == asked.b:
-        raise RefusalError("bad_request", "b: expected another version than a.")
+        raise RefusalError("bad_request", "b: must differ from a.")
     a, b = known.get(asked.a), known.get(asked.b)
     if a is None or b is None:
         raise Http404(
-            f"Version {asked.a if a is None else asked.b} is none of this model in "
+            f"Version {asked.a if a is None else asked.b} is not a version of this model in "
             f"{asked.environment}."
         )
     spans, together = find_comparison_spans(a, b, asked.minutes)

@@ -34,14 +34,14 @@ class VerdictsQuery(PageQuery):
     kind: Kind = ""
     current: bool = Field(
         True,
-        description="false: what was said before as well; rows are kept when a verdict changes and "
-        "once an hour.",
+        description="false: earlier verdicts as well; a row is kept for each change of the "
+        "verdict and for each hour.",
     )
 
 
 class AlertsQuery(PageQuery):
     state: Literal["", "open", "acknowledged", "snoozed", "resolved", "unresolved"] = Field(
-        "", description="unresolved: all but resolved."
+        "", description="unresolved: all except resolved."
     )
     severity: Literal["", "watch", "roll_back"] = ""
     model: int | None = Field(None, ge=1, le=MAX_ID)
@@ -90,7 +90,7 @@ def verdict_one(request: ReadRequest, project: Slug, verdict_id: Id) -> OneVerdi
         "deployment__version", "deployment__model", "baseline__version"
     ).first()
     if row is None:
-        raise Http404("There is no such verdict in this project.")
+        raise Http404("Verdict not found in this project.")
     return OneVerdict(**verdict_shape(row).dict(), evidence=evidence_shapes(row.evidence))
 
 
@@ -118,7 +118,7 @@ def alerts_list(request: ReadRequest, project: Slug, asked: Query[AlertsQuery]) 
     READ_METHODS,
     "/projects/{project}/alerts/{number}",
     response=OneAlert,
-    summary="One alert with its time line",
+    summary="One alert with its timeline",
 )
 def alert_one(request: ReadRequest, project: Slug, number: Id) -> OneAlert:
     """Returns one alert by its number within the project."""
@@ -128,7 +128,7 @@ def alert_one(request: ReadRequest, project: Slug, number: Id) -> OneAlert:
         else None
     )
     if found is None:
-        raise Http404("There is no such alert in this project.")
+        raise Http404("Alert not found in this project.")
     events = [
         AlertEventShape(
             at=event.at,

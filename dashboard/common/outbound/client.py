@@ -183,12 +183,12 @@ def _wrap_tls(plain: socket.socket, target: Target, deadline: _Deadline) -> sock
         return ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
     except ssl.SSLCertVerificationError as error:
         raise OutboundFailure(
-            f"The certificate was not accepted: {error.verify_message}."
+            f"The server's certificate is not valid: {error.verify_message}."
         ) from error
     except TimeoutError as error:
-        raise OutboundFailure("No secure connection came about in time.") from error
+        raise OutboundFailure("No TLS connection was established in time.") from error
     except (ssl.SSLError, OSError, ValueError) as error:
-        raise OutboundFailure("No secure connection came about.") from error
+        raise OutboundFailure("No TLS connection was established.") from error
 
 
 def _exchange(
@@ -217,11 +217,13 @@ def _exchange(
         text, whole = _text(response, limits.answer)
         return OutboundResponse(status, text, retry_after, not whole)
     except TimeoutError as error:
-        raise OutboundFailure(f"No answer within {significant(limits.total)} s.") from error
+        raise OutboundFailure(f"No response within {significant(limits.total)} s.") from error
     except ResponseTooLargeError as error:
-        raise OutboundFailure("The answer has no end to its headers.") from error
+        raise OutboundFailure("The headers of the response do not end.") from error
     except (http.client.HTTPException, OSError, ValueError) as error:
-        raise OutboundFailure(f"The connection broke off ({type(error).__name__}).") from error
+        raise OutboundFailure(
+            f"The connection was closed early ({type(error).__name__})."
+        ) from error
     finally:
         connection.close()
 

@@ -22,9 +22,9 @@ ABSENCE_MINUTES = 60
 its start."""
 
 RULE = (
-    "New: one version has shown it. Ongoing: several have. Gone: every version that showed "
-    "it has stopped reporting, and others that"
-    " tell what they compile then reported for an hour without it. Back: shown again after that."
+    "New: seen in one version. Ongoing: seen in several versions. Gone: every version with the "
+    "finding has stopped reporting, and other versions that report compilations ran for an hour "
+    "without it. Back: seen again after that."
 )
 
 

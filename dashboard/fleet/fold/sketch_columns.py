@@ -292,7 +292,7 @@ def unpack_sketches(packed: Sequence[bytes | memoryview[int]]) -> SketchColumns:
     numbers, counts = decode_varints(tails, lengths)
     begins = np.cumsum(counts) - counts
     if np.any((numbers[begins + counts - 1] == 0) & (counts > 2)):
-        raise ValueError("a packed sketch is cut off")
+        raise ValueError("a packed sketch is truncated")
     zero, offset = numbers[begins], numbers[begins + 1]
     offset = (offset >> 1) ^ -(offset & 1)
     # Two integers form the head. Then each integer counts one bin; after a zero, the next integer
@@ -320,7 +320,7 @@ def _split_packed(packed: Sequence[bytes | memoryview[int]]) -> tuple[Any, Any, 
     """Return the heads, the bytes after the heads, and the number of these bytes per sketch."""
     lengths = np.fromiter(map(len, packed), np.int64, len(packed))
     if lengths.min() < HEAD.size:
-        raise ValueError("a packed sketch is cut off")
+        raise ValueError("a packed sketch is truncated")
     whole = np.frombuffer(b"".join(packed), np.uint8)
     head = (np.cumsum(lengths) - lengths)[:, None] + np.arange(HEAD.size)
     behind = np.ones(len(whole), bool)

@@ -20,7 +20,7 @@ def decode_varints(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]
     up_to = np.searchsorted(ends, rows_end, side="left")
     counts = np.diff(up_to, prepend=0)
     if np.any(counts < 2) or not np.array_equal(ends[up_to - 1], rows_end - 1):
-        raise ValueError("a packed sketch is cut off")
+        raise ValueError("a packed sketch is truncated")
     values = tails[ends].astype(np.int64)
     # The last byte of an integer holds its highest bits. Most integers have one byte only, so the
     # loop continues with the longer ones.

@@ -12,7 +12,7 @@ METRICS_BY_NAME: dict[str, tuple[Metric, str]] = {
     "p99_seconds": (version_metrics.P99, "seconds"),
     "throughput_items_per_second": (version_metrics.THROUGHPUT, "items per second of call time"),
     "calls_per_second_per_instance": (version_metrics.TRAFFIC, "calls per second and instance"),
-    "eager_share": (version_metrics.EAGER, "share of the calls that were looked at, 1 is all"),
+    "eager_share": (version_metrics.EAGER, "share of sampled calls, 1 is all"),
     "stalled_share": (
         version_metrics.STALLED,
         "share of calls that waited for a compilation after warm-up, 1 is all",

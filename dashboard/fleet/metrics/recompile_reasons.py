@@ -18,22 +18,21 @@ GUARD = ReasonText("Guard failed", "{it} recompiles")
 REPEAT_REASONS = {
     "reset": ReasonText(
         "After a reset",
-        "{it} is compiled again after torch._dynamo.reset()",
-        "Call torch._dynamo.reset() at most once, before warm-up: it drops all compiled "
+        "{it} recompiles after torch._dynamo.reset()",
+        "Call torch._dynamo.reset() at most once, before warm-up: the call drops all compiled "
         "code of the process.",
     ),
     "new code object": ReasonText(
         "New code object",
-        "{it} is compiled again as a new code object",
-        "Define the function once, at module level or in a constructor, and keep what "
-        "torch.compile returns: "
-        "code that is made for each call is compiled for each call.",
+        "{it} recompiles as a new code object",
+        "Define the function once, at module level or in a constructor, and keep the result of "
+        "torch.compile: a function that is created for each call is compiled for each call.",
     ),
     "failed again": ReasonText(
         "Failed again",
-        "{it} is compiled again at each call because the compilation fails",
-        "Fix the error of the compilation, or exclude the function with "
-        "torch.compiler.disable: each attempt stalls the call.",
+        "{it} recompiles at each call because the compilation fails",
+        "Fix the compile error, or exclude the function with torch.compiler.disable: each "
+        "attempt stalls the call.",
     ),
 }
 """Kinds without a failed guard: the same function at the same place is compiled again."""
@@ -42,7 +41,7 @@ REASONS = {
     "race": ReasonText(
         "Race",
         "threads compile {it} at the same time",
-        "Warm the function up in one thread before other threads call it.",
+        "Warm up the function in one thread before other threads call it.",
     ),
     "limit": ReasonText("Limit reached", "{it} reached its recompile limit"),
     "failure": ReasonText("Failed", "{it} failed to compile"),

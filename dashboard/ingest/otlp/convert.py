@@ -34,8 +34,8 @@ from dashboard.ingest.otlp.histograms import HistogramError, convert_histogram, 
 
 UNSUPPORTED = (
     "no",
-    "OpenTelemetry's metrics bring counts and times of calls alone; a dashboard's own "
-    "reports tell it",
+    "OpenTelemetry metrics contain only counts and durations of calls; use compilewatch reports "
+    "for the rest",
 )
 UNREPORTED_CAPABILITIES = ("compilations", "components", "memory")
 LEGACY_ENVIRONMENT_KEY = "deployment.environment"
@@ -116,7 +116,9 @@ def _convert_metric(
     held = metric.get(wanted)
     points = (held or {}).get("dataPoints", ())
     if held is None:
-        taken.refuse(1, f"{name} is no {wanted}; of histograms only exponential ones can be taken")
+        taken.refuse(
+            1, f"{name} is not a {wanted}; of histograms, only exponential ones are accepted"
+        )
     elif wanted != "gauge" and held.get("aggregationTemporality") not in (
         DELTA,
         "AGGREGATION_TEMPORALITY_DELTA",
@@ -145,7 +147,7 @@ def _convert_point(
     if name not in (FIRST, LAST) and not str(labels.get(REGION, "")).strip():
         return taken.refuse(1, f"a point of {name} has no attribute {REGION}")
     if not 0 < start <= end:
-        return taken.refuse(1, f"a point of {name} does not say when it began")
+        return taken.refuse(1, f"a point of {name} has no start time")
     window = windows.setdefault(end, _WindowBuilder(start, end))
     window.start = min(window.start, start)
     if name in (FIRST, LAST):
@@ -236,7 +238,7 @@ def _build_identity(
     if even:
         blind["latency"] = (
             "partly",
-            "bins of the histograms are wider than ours, and spread evenly: give them a "
+            "the histogram bins are wider than the sketch bins and were spread evenly: set a "
             "larger max_size",
         )
     return Identity(**known, capabilities=blind)

@@ -67,7 +67,8 @@ def _accept(environ: Environ, key: VerifiedKey, binary: bool) -> Conversion:
         )
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         raise RefusalError(
-            "bad_request", f"The body is no ExportMetricsServiceRequest: {type(error).__name__}."
+            "bad_request",
+            f"The body is not an ExportMetricsServiceRequest: {type(error).__name__}.",
         ) from None
     for request in taken.requests:
         batch = batch_read(text=dumps(request), project_id=key.project_id, received=now)
@@ -91,7 +92,7 @@ def _parse_json(body: bytes) -> dict[str, Any]:
         raise RefusalError("not_json", f"The body is not JSON: {error}.") from None
     if not isinstance(found, dict):
         raise RefusalError(
-            "bad_request", "The body is no ExportMetricsServiceRequest: it is no object."
+            "bad_request", "The body is not an ExportMetricsServiceRequest: expected an object."
         )
     return found
 

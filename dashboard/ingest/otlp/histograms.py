@@ -36,8 +36,8 @@ def convert_histogram(point: Mapping[str, Any]) -> Sketch:
         or abs(offset) > MAX_OFFSET
     ):
         raise HistogramError(
-            f"a histogram of scale {scale} with {len(counts)} bins from {offset} is no "
-            "histogram of durations"
+            f"a histogram of scale {scale} with {len(counts)} bins from {offset} cannot contain "
+            "durations"
         )
     if any(int(one) for one in (point.get("negative") or {}).get("bucketCounts", ())):
         raise HistogramError("a duration is below zero")
@@ -50,7 +50,7 @@ def convert_histogram(point: Mapping[str, Any]) -> Sketch:
     )
     problem = sketch.problem()
     if problem is None and int(point.get("count", sketch.count)) != sketch.count:
-        problem = f"count is {point['count']}, but its bins hold {sketch.count}"
+        problem = f"count is {point['count']}, but the bins contain {sketch.count}"
     if problem is not None:
         raise HistogramError(problem)
     return sketch

@@ -86,7 +86,7 @@ def decode_metrics(body: bytes) -> dict[str, Any]:
         return _decode_message(body, MESSAGES["request"], budget)
     except (IndexError, struct.error, UnicodeDecodeError):
         raise RefusalError(
-            "bad_request", "The body is no ExportMetricsServiceRequest in protobuf."
+            "bad_request", "The body is not an ExportMetricsServiceRequest in protobuf."
         ) from None
 
 
@@ -169,4 +169,4 @@ def _decode_varint(data: bytes, at: int) -> tuple[int, int]:
 def _spend(budget: list[int]) -> None:
     budget[0] -= 1
     if budget[0] < 0:
-        raise RefusalError("bad_request", f"The body holds more than {MAX_VALUES} fields.")
+        raise RefusalError("bad_request", f"The body contains more than {MAX_VALUES} fields.")

@@ -100,13 +100,13 @@ def _parse_families(text: str) -> Iterator[Metric]:
     try:
         for number, family in enumerate(text_string_to_metric_families(text)):
             if number >= MAX_FAMILIES:
-                raise MetricsParseError(f"The answer has more than {MAX_FAMILIES:,} metrics.")
+                raise MetricsParseError(f"The response has more than {MAX_FAMILIES:,} metrics.")
             yield family
     except MetricsParseError:
         raise
     except Exception as error:
         raise MetricsParseError(
-            f"The answer is no text of Prometheus ({type(error).__name__})."
+            f"The response is not in Prometheus text format ({type(error).__name__})."
         ) from error
 
 
@@ -145,7 +145,7 @@ def _parse_histogram(family: Metric) -> Histogram:
             total += sample.value
     bounds = sorted(bound for bound in upto if bound > 0)
     if len(bounds) > MAX_BUCKETS or not all(0 <= upto[bound] <= MAX_COUNT for bound in bounds):
-        raise MetricsParseError(f"{family.name} has buckets that cannot be.")
+        raise MetricsParseError(f"{family.name} has invalid buckets.")
     counts, before = [], 0.0
     for bound in bounds:
         counts.append(max(0, int(upto[bound] - before)))
@@ -170,7 +170,7 @@ def _parse_bound(text: str) -> float:
         bound = float(text)
     except ValueError as error:
         raise MetricsParseError(
-            f"The answer is no text of Prometheus: a bucket ends at {text[:40]!r}."
+            f"The response is not in Prometheus text format: a bucket ends at {text[:40]!r}."
         ) from error
     return bound if not math.isnan(bound) else math.inf
 

@@ -48,8 +48,8 @@ Fetch = Callable[[str], str]
 
 
 SHARED_ADDRESS_TEXT = (
-    "Several processes answer at this address by turns; name the address of each, or nothing "
-    "can be counted."
+    "Several processes answer at this address in turn, so counts are meaningless: add the "
+    "address of each process."
 )
 
 
@@ -73,7 +73,7 @@ def engine_add(
     _check_target(url, engine, gpu)
     with write_transaction():
         if EngineTarget.objects.filter(project=project).exclude(url=url).count() >= MAX_TARGETS:
-            raise EngineError(f"The project has {MAX_TARGETS} engines already.")
+            raise EngineError(f"The project already has {MAX_TARGETS} engines; remove one first.")
         named = {
             "engine": engine,
             "model_name": visible_name(model)[:200],
@@ -123,19 +123,19 @@ def _check_target(url: str, engine: str, gpu: str) -> None:
         parse_target(url, settings.OUTBOUND_ALLOW)
     except TargetError as error:
         said = (
-            "A private address, plain http or another port needs its host:port in "
+            "For a private address, plain http or another port, add host:port to "
             "COMPILEWATCH_OUTBOUND_ALLOW."
         )
         raise EngineError(f"{error} {said}") from error
     if len(url) > 500 or len(gpu) > 100:
-        raise EngineError("The address is longer than 500 characters, or the GPU's name than 100.")
+        raise EngineError("The address is longer than 500 characters, or the GPU name than 100.")
 
 
 def engine_remove(*, project: Project, url: str) -> None:
     """Stops reading the engine; its stored data remains."""
     with write_transaction():
         if not EngineTarget.objects.filter(project=project, url=url).delete()[0]:
-            raise EngineError(f"{url} is none of the project's engines.")
+            raise EngineError(f"{url} is not an engine of this project.")
         audit_write(
             action="engine.remove", subject=url[:200], project_id=project.pk, actor_name="scrape"
         )
@@ -145,10 +145,10 @@ def fetch(url: str) -> str:
     """The text at the address. All outbound requests pass the same checks."""
     answer = outbound_get(url=url, headers={"Accept": "text/plain"}, limits=LIMITS)
     if answer.status != 200:
-        raise MetricsParseError(f"The engine answers {answer.status}.")
+        raise MetricsParseError(f"The engine responds with status {answer.status}.")
     if answer.cut:
         raise MetricsParseError(
-            f"The answer is longer than {LIMITS.answer >> 20} MiB, or broke off."
+            f"The response is longer than {LIMITS.answer >> 20} MiB, or incomplete."
         )
     return answer.text
 
@@ -254,15 +254,14 @@ def import_engine_log(*, project: Project, url: str, lines: Iterable[str]) -> di
     stages = stages_read(lines)
     if not stages:
         raise EngineError(
-            "The log has no line about torch.compile, CUDA graphs or the engine's init "
-            "that is known."
+            "The log has no known line about torch.compile, CUDA graphs or the engine's init."
         )
     with write_transaction():
         target = EngineTarget.objects.select_for_update().filter(project=project, url=url).first()
         if target is None or target.started is None or not target.counted:
             raise EngineError(
-                f"{url} is none of the project's engines, or was not read yet: a log "
-                "belongs to an engine that runs."
+                f"{url} is not an engine of this project, or has not been read yet: a log must "
+                "belong to a running engine."
             )
         if target.log == stages:
             return stages
@@ -306,10 +305,10 @@ def _describe_trouble(now: Snapshot, wanted: EngineFormat) -> str:
         return ""
     if not now.own_names:
         return (
-            f"The answer has no metric that begins with {wanted.prefix}; is it "
-            f"{wanted.engine}, with metrics switched on?"
+            f"The response has no metric that begins with {wanted.prefix}: check that this is "
+            f"{wanted.engine}, with metrics enabled."
         )
     return (
-        f"The answer has no {', '.join(now.absent)}: this release may have changed its names. "
-        "What is absent is not counted."
+        f"The response lacks {', '.join(now.absent)}: this release may have renamed metrics. "
+        "Missing metrics are not counted."
     )

@@ -15,16 +15,15 @@ from dashboard.vocabulary.numbers import significant
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 UNREPORTED_REASON = (
-    "an engine's metrics do not tell it; vLLM's workers report themselves with the agent as a "
-    "plugin"
+    "an engine's metrics do not contain this; run the agent as a plugin in vLLM's workers"
 )
 MODE, MODE_WITH_ERRORS = "engine", "engine, errors told"
 """Mode of every scraped stratum, without and with a count of failed requests. No agent writes these
 modes."""
 MODES = (MODE, MODE_WITH_ERRORS)
 ERRORS_NOTE = (
-    "requests that the engine itself could not finish; what it refused before, and clients "
-    "that left, are not among them"
+    "requests that the engine itself failed to finish; excludes refused requests and "
+    "disconnected clients"
 )
 UNREPORTED_CAPABILITIES = ("errors", "memory", "gpu_time", "guard_lookups")
 
@@ -143,11 +142,14 @@ def build_capabilities(
         *wanted.parts,
     ):
         if part.region not in bounds:
-            table[f"latency of {part.region}"] = ("no", f"the engine gives no {part.names[0]}")
+            table[f"the engine does not export {part.names[0]}"] = (
+                "no",
+                f"the engine gives no {part.names[0]}",
+            )
             continue
         share = find_widest_ratio(bounds[part.region])
         said = (
-            "counts are exact; a quantile lies in the engine's bucket, which is up to "
+            "counts are exact; a quantile is known to the engine's bucket, which is up to "
             f"{share:.0%} wide"
             if share
             else "one bucket only"

@@ -37,7 +37,7 @@ class SettingsCommand(BaseCommand, ABC):
         parser.add_argument(
             "--project",
             metavar="SLUG",
-            help="the project's short name, as it stands in its address",
+            help="the project's short name, as in its URL",
         )
         parser.add_argument(
             "--set", nargs="+", metavar=self.metavar, default=[], help=f"of {', '.join(self.names)}"
@@ -52,7 +52,7 @@ class SettingsCommand(BaseCommand, ABC):
                 raise CommandError(f"There is no project {options['project']!r}.")
         if options["set"]:
             if not options["project"]:
-                raise CommandError("--set needs --project: which project is it for?")
+                raise CommandError("--set requires --project: name the project.")
             try:
                 self.change(projects[0], self._changes(options["set"]))
             except ValueError as error:
@@ -68,7 +68,7 @@ class SettingsCommand(BaseCommand, ABC):
             name, _, number = word.partition("=")
             if not number.isascii() or not number.isdecimal() or len(number) > MAX_DIGITS:
                 raise ValueError(
-                    f"{word} is not understood, expected a name and {self.number} such as "
+                    f"{word} is not valid, expected a name and {self.number} such as "
                     f"{self.example}."
                 )
             changes[name] = int(number)

@@ -60,8 +60,8 @@ class StallCounts:
             "last half hour"
         )
         return (
-            f"{share}, above the budget of {percent(self.budget)} ({self.seconds:,.0f}{SPACE}s "
-            "in all)"
+            f"{share}, above the budget of {percent(self.budget)} ({self.seconds:,.0f}{SPACE}s in "
+            "total)"
         )
 
 
@@ -223,21 +223,21 @@ def describe_fact(fact: FactLike) -> str:
     if kind == "compiled_nothing":
         return f"{named} compiled nothing" + (f": {why}" if why else "")
     if kind == "stuck_compiling":
-        return f"{named} is stuck in its compilation" + (f": {why}" if why else "")
+        return f"{named} is stuck compiling" + (f": {why}" if why else "")
     if kind == "budget_burning":
-        return "the budget for calls that run compiled is burning" + (f": {why}" if why else "")
+        return "the budget of compiled calls is burning" + (f": {why}" if why else "")
     if kind == "stalled_calls":
-        return why or "more calls wait for a compilation than their budget allows"
+        return why or "more calls wait for a compilation than the budget allows"
     if kind == "parity":
-        return f"`{about}` gives another result compiled than eager" + (f": {why}" if why else "")
+        return f"compiled output of `{about}` differs from eager" + (f": {why}" if why else "")
     if kind == "shadow_parity":
-        return f"{named} gives another result compiled than eager on live calls" + (
+        return f"compiled output of {named} differs from eager on live calls" + (
             f": {why}" if why else ""
         )
     if kind == "non_finite":
-        return f"{named} gives NaN or infinite values" + (f": {why}" if why else "")
+        return f"{named} returns NaN or infinite values" + (f": {why}" if why else "")
     if kind == "ranks_diverged":
-        return f"ranks of one job went apart: {why[:1].lower()}{why[1:]}"
+        return f"ranks of one job diverged: {why[:1].lower()}{why[1:]}"
     times = "once" if count == 1 else f"{count} times"
     return (
         f"the GPU ran out of memory {times}" if kind == "out_of_memory" else kind.replace("_", " ")

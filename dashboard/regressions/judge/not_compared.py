@@ -41,7 +41,7 @@ def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
     found: list[NotCompared] = []
     after = comparison.calls().after
     if after:
-        found.append(NotCompared("all strata", "after_the_baseline_ended", after / total))
+        found.append(NotCompared("all cohorts", "after_the_baseline_ended", after / total))
     for region in comparison.regions.values():
         for (stratum, host, reason), calls in region.away.items():
             if reason:

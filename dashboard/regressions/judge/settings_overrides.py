@@ -111,41 +111,39 @@ GENERAL = {
         "%",
         0.001,
         0.20,
-        "Chance of a false ROLL BACK",
-        "Over a whole deployment, all metrics together. "
-        "Smaller: fewer false alarms, and "
-        "small changes are found "
-        "later or never.",
+        "False-positive rate of ROLL BACK",
+        "Over a whole deployment, all metrics together. Smaller: fewer false positives, but "
+        "small changes are detected later or never.",
     ),
     "watch_alpha": (
         "%",
         0.01,
         0.50,
-        "Chance of a false WATCH",
-        "The same for WATCH, which is said earlier. "
-        "HEALTHY waits until nothing is "
-        "regressed at this level.",
+        "False-positive rate of WATCH",
+        "The same for WATCH, which is raised earlier. HEALTHY waits until no metric is regressed "
+        "at this level.",
     ),
     "watch_minutes": (
         "min",
         1,
         120,
         "Minutes before WATCH",
-        "A metric is regressed for so long without a break before WATCH is said; for "
-        f"{PRODUCTION.narrow_minutes} where one instance shows nearly all of it.",
+        "A metric must be regressed for this time without a break before WATCH; for "
+        f"{PRODUCTION.narrow_minutes} min if one instance accounts for nearly all of the change.",
     ),
 }
 """Unit, bounds, title and effect of settings shared by all metrics."""
 
 EFFECTS = {
-    "smallest_effect": "A smaller change is never called REGRESSED, however sure it is.",
-    "tolerated": "HEALTHY is said when the data leaves no larger change possible.",
-    "threshold": "An instance above it counts as affected.",
-    "times": "Where the baseline shows it too, only a rise by this factor matters.",
-    "points": "Where the baseline shows it too, only a rise by so much of all calls matters.",
-    "hold_minutes": "REGRESSED for so long without a break before it asks for ROLL BACK.",
-    "watch_minutes": "The same for WATCH, here longer than for other metrics.",
-    "muted": "Shown beside the others, and never part of a verdict.",
+    "smallest_effect": "A smaller change is never REGRESSED, regardless of confidence.",
+    "tolerated": "HEALTHY requires that the data rules out a larger change.",
+    "threshold": "An instance above this value counts as affected.",
+    "times": "If the baseline is affected too, only a rise by this factor matters.",
+    "points": "If the baseline is affected too, only an absolute rise of at least this size "
+    "matters.",
+    "hold_minutes": "Time without a break for which a metric must be REGRESSED before ROLL BACK.",
+    "watch_minutes": "The same for WATCH; this metric needs longer than others.",
+    "muted": "Shown with the other metrics, but excluded from every verdict.",
 }
 """The effect of each field of a metric. A metric has the fields of its row in the table of
 metrics."""
@@ -154,8 +152,8 @@ TITLES = {
     "smallest_effect": "Smallest effect",
     "tolerated": "Tolerated change",
     "threshold": "Threshold",
-    "times": "Rise to at least",
-    "points": "Rise by at least",
+    "times": "Minimum factor",
+    "points": "Minimum increase",
     "hold_minutes": "Minutes before ROLL BACK",
     "watch_minutes": "Minutes before WATCH",
     "muted": "Muted",
@@ -237,7 +235,7 @@ def check_overrides(
     for name in chosen:
         if name not in names:
             raise OverrideError(
-                name, f"{name[:80]} is no setting, expected one of {', '.join(names)}."
+                name, f"{name[:80]} is not a setting, expected one of {', '.join(names)}."
             )
     found = {name: names[name].checked(value) for name, value in chosen.items()}
     merged = merge_layers(below or {}, found)
@@ -258,11 +256,11 @@ def _contradiction(
 
 
 def _list_ordered_pairs(names: Mapping[str, Setting]) -> Iterator[tuple[str, str, str]]:
-    yield "roll_back_alpha", "watch_alpha", "WATCH is said earlier than ROLL BACK"
+    yield "roll_back_alpha", "watch_alpha", "WATCH must be raised before ROLL BACK"
     for name, setting in names.items():
         tolerated = f"{setting.metric}.tolerated"
         if setting.key == "smallest_effect" and tolerated in names:
-            yield name, tolerated, "what is too small to matter has to be tolerated"
+            yield name, tolerated, "a change too small to matter must be tolerated"
 
 
 def build_settings(

@@ -68,11 +68,11 @@ FORGERIES: dict[str, tuple[Callable[[Claims], str], str]] = {
     "no audience": (with_claims(aud=None), '"aud" claim'),
     "our audience among others": (
         with_claims(aud=[CLIENT, "another-client"]),
-        "made for the client None",
+        "issued to the client None",
     ),
     "another authorized party": (
         with_claims(azp="another-client"),
-        "made for the client 'another-client'",
+        "issued to the client 'another-client'",
     ),
     "an authorized party among audiences": (
         with_claims(aud=[CLIENT, "another-client"], azp="another-client"),
@@ -94,20 +94,23 @@ FORGERIES: dict[str, tuple[Callable[[Claims], str], str]] = {
         lambda claims: hmac_signed(claims, KEY.export_to_pem()),
         "signed with 'HS256'",
     ),
-    "an unknown key": (lambda claims: signed(claims, kid="unknown"), "the key 'unknown', and 0"),
+    "an unknown key": (
+        lambda claims: signed(claims, kid="unknown"),
+        "the key 'unknown', which matches 0",
+    ),
     "another key under the known name": (
         lambda claims: signed(claims, key=OTHER),
         "Signature verification failed",
     ),
     "another key under another name": (
         lambda claims: signed(claims, key=OTHER, kid="mine"),
-        "the key 'mine', and 0",
+        "the key 'mine', which matches 0",
     ),
     "another kind of key": (
         lambda claims: signed(
             claims, key=ec.generate_private_key(ec.SECP256R1()), algorithm="ES256"
         ),
-        "and 0",
+        "which matches 0",
     ),
     "the signature of another token": (flipped, "Signature verification failed"),
     "no person": (with_claims(sub=None), '"sub" claim'),
@@ -166,4 +169,4 @@ def test_a_token_of_one_person_takes_no_names_of_another(
     client: Client, front: Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     front.changes[PERSON] = lambda told: told | {"sub": "1000"}
-    refused(client, callback(client), caplog, "userinfo is of another person")
+    refused(client, callback(client), caplog, "userinfo belongs to another person")

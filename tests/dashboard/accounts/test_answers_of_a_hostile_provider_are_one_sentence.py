@@ -149,12 +149,12 @@ def test_an_answer_that_does_not_end_is_waited_for_a_bounded_time(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"issuer": "https://elsewhere.example"}, "calls itself 'https://elsewhere.example'"),
+        ({"issuer": "https://elsewhere.example"}, "issuer is 'https://elsewhere.example'"),
         (
             {"token_endpoint": "ftp://login.example/token"},
             "token_endpoint is 'ftp://login.example/token'",
         ),
-        ({"jwks_uri": None}, "what it says of itself"),
+        ({"jwks_uri": None}, "the discovery document"),
         (
             {"authorization_endpoint": "javascript:alert(1)"},
             "authorization_endpoint is 'javascript:alert(1)'",

@@ -87,7 +87,7 @@ def test_facts_and_the_record_cannot_be_changed_or_deleted(
 def test_what_is_mended_is_noted(operator: User, project: Project, user: User) -> None:
     client, theirs = sign_in(Client(), operator), sign_in(Client(), user)
     Authenticator.objects.create(user=user, type="totp", data={})
-    assert "noted in the record" in act(client, "accounts/user", "second_step", user.pk)
+    assert "recorded in the audit log" in act(client, "accounts/user", "second_step", user.pk)
     assert not Authenticator.objects.exists()
     act(client, "accounts/user", "sign_out", user.pk)
     assert theirs.get("/p/ranking/").status_code == 302
@@ -98,7 +98,7 @@ def test_what_is_mended_is_noted(operator: User, project: Project, user: User) -
     key, _ = key_create(project=project)
     act(client, "projects/key", "revoke", key.pk)
     assert Key.objects.get().revoked_at
-    assert "Nobody closes" in act(client, "accounts/user", "close", operator.pk)
+    assert "You cannot close" in act(client, "accounts/user", "close", operator.pk)
     done = AuditEntry.objects.filter(actor=operator).order_by("pk").values_list("action", flat=True)
     assert list(done) == [
         "user.second_step",

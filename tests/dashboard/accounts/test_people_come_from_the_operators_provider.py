@@ -156,7 +156,7 @@ def test_without_a_provider_there_is_no_button_and_no_way(client: Client, db: No
             {"URL": "http://login.example.com", "CLIENT_ID": "x", "CLIENT_SECRET": "y"},
             "expected https",
         ),
-        ({"URL": "login", "CLIENT_ID": "x", "CLIENT_SECRET": "y"}, "issuer's address"),
+        ({"URL": "login", "CLIENT_ID": "x", "CLIENT_SECRET": "y"}, "issuer's URL"),
     ],
 )
 def test_a_provider_that_is_half_configured_is_one_sentence(

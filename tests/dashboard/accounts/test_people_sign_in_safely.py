@@ -106,7 +106,7 @@ def test_guessing_is_slowed_for_a_name_and_told_once_it_is(client: Client, user:
             in client.post(LOGIN, {"login": "ada", "password": "wrong"}).content.decode()
         )
     sixth = client.post(LOGIN, {"login": "ada", "password": PASSWORD})
-    assert "Too many wrong passwords" in sixth.content.decode()
+    assert "Too many failed sign-ins" in sixth.content.decode()
     assert not inside(client)
     # Counted in the database: another process of the server, whose memory is empty, refuses as
     # well.
@@ -118,7 +118,7 @@ def test_a_name_is_one_name_under_every_port_that_a_browser_may_name(user: User)
         Client(REMOTE_ADDR=f"203.0.113.{port}", headers={"Host": f"testserver:{port}"}).post(
             LOGIN, {"login": "ada", "password": "wrong"}
         )
-    assert "Too many wrong passwords" in enter_said(
+    assert "Too many failed sign-ins" in enter_said(
         Client(REMOTE_ADDR="203.0.113.99", headers={"Host": "testserver:6"})
     )
 
@@ -141,9 +141,9 @@ def test_guessing_at_many_names_makes_nobody_forget_the_tries_at_one(
     CacheEntry.objects.bulk_create(
         CacheEntry(cache_key=f"~{number}", value="", expires=later) for number in range(1000)
     )
-    assert "Too many wrong passwords" in enter_said(
+    assert "Too many failed sign-ins" in enter_said(
         client
-    ) and "Too many wrong passwords" in enter_said(client)
+    ) and "Too many failed sign-ins" in enter_said(client)
 
 
 def refused_at_the_eleventh(addresses: list[str]) -> bool:
@@ -154,8 +154,8 @@ def refused_at_the_eleventh(addresses: list[str]) -> bool:
         answer = Client(REMOTE_ADDR=address).post(
             LOGIN, {"login": f"nobody-{number}", "password": "wrong"}
         )
-        assert number == 10 or "Too many wrong passwords" not in answer.content.decode()
-    return "Too many wrong passwords" in answer.content.decode()
+        assert number == 10 or "Too many failed sign-ins" not in answer.content.decode()
+    return "Too many failed sign-ins" in answer.content.decode()
 
 
 def test_guessing_is_slowed_for_an_address(user: User) -> None:

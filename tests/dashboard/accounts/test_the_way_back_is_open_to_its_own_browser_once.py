@@ -48,7 +48,7 @@ def test_an_answer_counts_once(
     client.get(path)
     client.post("/accounts/logout/")
     User.objects.all().delete()
-    refused(client, path, caplog, "no sign-in that began in this browser")
+    refused(client, path, caplog, "no pending sign-in")
 
 
 def test_a_code_that_was_used_counts_for_nothing_with_a_new_state(
@@ -70,7 +70,7 @@ def test_a_state_of_another_browser_counts_for_nothing(
     client: Client, front: Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     code, _ = parts(callback(client))
-    refused(client, back(code, begun(Client())), caplog, "no sign-in that began in this browser")
+    refused(client, back(code, begun(Client())), caplog, "no pending sign-in")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_state_of_another_browser_counts_for_nothing(
 def test_an_answer_to_no_question_leaves_nothing(
     client: Client, front: Front, query: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    refused(client, f"{START}callback/{query}", caplog, "no sign-in that began in this browser")
+    refused(client, f"{START}callback/{query}", caplog, "no pending sign-in")
     assert not Session.objects.exists() and front.asked == []
 
 
@@ -92,7 +92,7 @@ def test_an_error_is_told_to_the_log_alone(
 ) -> None:
     told = f"&error={quote(told)}&error_description={quote(told)}&error_uri={quote(told)}"
     state = begun(client)
-    refused(client, f"{START}callback/?state={state}{told}", caplog, "it answered error=")
+    refused(client, f"{START}callback/?state={state}{told}", caplog, "the provider returned error=")
     assert max(len(record.getMessage()) for record in caplog.records) < 400
     page = client.get(f"{START}callback/?state={begun(client)}{told}").content.decode()
     assert (
@@ -208,4 +208,4 @@ def test_who_comes_for_the_first_time_in_two_tabs_at_once_is_one_person(
     with ThreadPoolExecutor(2) as two:
         statuses = sorted(two.map(come, tabs, paths))
     assert statuses == [302, 401] and User.objects.count() == 1
-    assert "came twice" in caplog.text
+    assert "signed in twice" in caplog.text

@@ -26,7 +26,7 @@ def test_it_recovers(
 ) -> None:
     alert = opened(fleet, new)
     time.go(1800)
-    fleet.say(new, "healthy", "Nothing worse than 6 % in 2 h.")
+    fleet.say(new, "healthy", "No regression above 6 % in 2 h.")
     for _ in range(3):
         alerts_sync()
         deliveries_send()
@@ -37,7 +37,7 @@ def test_it_recovers(
         block["text"]["text"] for block in slack.messages[1]["blocks"] if block["type"] == "section"
     ]
     assert texts == [
-        "Nothing worse than 6 % in 2 h.",
+        "No regression above 6 % in 2 h.",
         "It said: Roll back 2026.11.3: p50 is 31 % slower.",
     ]
 
@@ -109,7 +109,7 @@ def test_what_was_not_delivered_and_is_over_becomes_one_message(
     slack.answers = [(503, "later", {})]
     alert = opened(fleet, new)
     time.go(1)
-    fleet.say(new, "healthy", "Nothing worse than 6 %.")
+    fleet.say(new, "healthy", "No regression above 6 %.")
     alerts_sync()
     slack.bodies.clear()
     time.go(30)

@@ -153,7 +153,7 @@ def test_a_message_that_was_taken_is_delivered_however_slow_the_goodbye(
     "address", ["", "oncall", "a@b, c@d", "a@example.com\nBcc: x@y", "https://example.com"]
 )
 def test_only_a_mail_address_is_one(address: str, project: Project, mail: MailStandIn) -> None:
-    with pytest.raises(ValueError, match="address: This is no mail address"):
+    with pytest.raises(ValueError, match="address: This is not a mail address"):
         channel_create(project=project, kind="email", name="x", address=address, actor_name="tests")
 
 

@@ -97,8 +97,8 @@ def test_each_ends_in_time_and_the_others_go_on(
         name: text for name, text in said.items() if name in ("hangs", "private", "metadata")
     } == dict.fromkeys(("hangs", "private", "metadata"), UNREACHABLE)
     assert said["redirects"] == "The receiver answered 302: redirects are not followed."
-    assert said["endless"] == "The connection broke off (HTTPException)."
-    assert said["plain"] == "No secure connection came about in time."
+    assert said["endless"] == "The connection was closed early (HTTPException)."
+    assert said["plain"] == "No TLS connection was established in time."
 
 
 def sent_to(

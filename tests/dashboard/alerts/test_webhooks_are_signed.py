@@ -160,7 +160,7 @@ def test_a_receiver_that_hangs_up_after_it_has_read_gets_the_same_message_again(
     fleet.say(new, "roll_back")
     alerts_sync()
     assert deliveries_send() == 0
-    assert "The connection broke off" in Delivery.objects.get().last_answer
+    assert "The connection was closed early" in Delivery.objects.get().last_answer
     time.go(10)
     assert deliveries_send() == 1
     assert len({headers["webhook-id"] for headers in slack.headers}) == 1

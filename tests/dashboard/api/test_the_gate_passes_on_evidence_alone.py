@@ -282,7 +282,7 @@ def test_a_version_that_is_accepted_passes_without_an_alert_until_it_gets_worse(
     answer = ask()
     assert (answer["state"], answer["reasons"]) == (
         "pass",
-        [{"code": "accepted", "text": "ada accepted it as the new normal."}],
+        [{"code": "accepted", "text": "ada accepted this version as the new baseline."}],
     )
     time.go(60)
     baseline_choice_end(choice=choice, actor=user)

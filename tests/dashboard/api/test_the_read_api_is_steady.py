@@ -96,18 +96,18 @@ def test_what_did_not_change_is_304(signed_in: Client, models: list[WatchedModel
     [
         ("/models", {"limit": "500"}, "limit: "),
         ("/models", {"limit": "many"}, "limit: "),
-        ("/models", {"cursor": "bm9wZQ"}, "cursor: is not one that an answer gave"),
+        ("/models", {"cursor": "bm9wZQ"}, "cursor: expected the value of `next`"),
         (
             "/models",
             {"cursor": "YWZ0ZXIgOTk5OTk5OTk5OTk5OTk5OTk5OTk5"},
-            "cursor: is not one that an answer gave",
+            "cursor: expected the value of `next`",
         ),
         (
             "/models",
             {"nam": "x"},
-            "nam: there is no such parameter here, expected one of cursor, limit, name.",
+            "nam: unknown parameter, expected one of cursor, limit, name.",
         ),
-        ("/models", {"name": "a\0b"}, "name: holds the character 0."),
+        ("/models", {"name": "a\0b"}, "name: contains the character U+0000; remove it."),
         ("/models/0", {}, "model_id: "),
         ("/models/99999999999999999999", {}, "model_id: "),
         ("/alerts", {"state": "closed"}, "state: "),
@@ -115,13 +115,13 @@ def test_what_did_not_change_is_304(signed_in: Client, models: list[WatchedModel
         (
             "/models/MODEL/series",
             {"metric": "p51"},
-            "metric: 'p51' is none, expected p50_seconds, ",
+            "metric: 'p51' is unknown, expected p50_seconds, ",
         ),
         ("/models/MODEL/series", {"minutes": "1440", "step": "0"}, ""),
         (
             "/models/MODEL/series",
             {"minutes": "2880", "step": "1"},
-            "step: makes 2,880 bins, expected at most 1,500.",
+            "step: results in 2,880 bins, expected at most 1,500.",
         ),
         (
             "/models/MODEL/series",
@@ -141,10 +141,10 @@ def test_what_did_not_change_is_304(signed_in: Client, models: list[WatchedModel
         (
             "/models/MODEL/series",
             {"version": "7"},
-            "version: 7 is no version of this model in production.",
+            "version: 7 is not a version of this model in production.",
         ),
         ("/models/MODEL/comparisons", {"a": "1"}, "b: "),
-        ("/models/MODEL/comparisons", {"a": "3", "b": "3"}, "b: expected another version than a."),
+        ("/models/MODEL/comparisons", {"a": "3", "b": "3"}, "b: must differ from a."),
     ],
 )
 def test_an_error_names_its_field(

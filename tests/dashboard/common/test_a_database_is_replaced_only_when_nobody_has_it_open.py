@@ -149,7 +149,8 @@ def test_a_backup_that_is_damaged_changes_nothing(
     database.close()
     refused = restore(environment)
     assert (
-        refused.returncode == 1 and "is no SQLite database. Nothing was changed." in refused.stderr
+        refused.returncode == 1
+        and "is not a SQLite database. Nothing was changed." in refused.stderr
     )
     assert words_of(tmp_path / "compilewatch.sqlite3") == ["before"]
 

@@ -46,7 +46,7 @@ def test_tasks_that_nobody_takes(time_is: Time) -> None:
     time_is.now += 59
     assert asked(dog) == ""
     time_is.now += 2
-    assert asked(dog) == "3 tasks wait in Redis, and it has taken none for 60 s"
+    assert asked(dog) == "3 tasks are queued in Redis, and this worker has taken none for 60 s"
     dog.received()
     assert asked(dog) == ""
 
@@ -66,7 +66,7 @@ def test_reports_that_nobody_folds(time_is: Time) -> None:
     assert asked(dog, oldest=59.0, folded=500.0) == ""
     assert (
         asked(dog, oldest=75.0, folded=61.0)
-        == "the oldest report has waited for 75 s, and it has folded nothing for 61 s"
+        == "the oldest report has waited for 75 s, and this worker has folded nothing for 61 s"
     )
 
 

@@ -66,11 +66,14 @@ def post(
 @pytest.mark.parametrize(
     ("handler", "reason"),
     [
-        (silent, "No answer within"),
-        (trickling(HEAD + b"X-Slow: ", b"x", b"\r\nContent-Length: 0\r\n\r\n"), "No answer within"),
+        (silent, "No response within"),
+        (
+            trickling(HEAD + b"X-Slow: ", b"x", b"\r\nContent-Length: 0\r\n\r\n"),
+            "No response within",
+        ),
         (
             trickling(b"", b"HTTP/1.1 100 Continue\r\n\r\n", HEAD + b"Content-Length: 0\r\n\r\n"),
-            "No answer within",
+            "No response within",
         ),
     ],
 )
@@ -82,7 +85,7 @@ def test_the_time_limit_holds_over_the_whole_exchange(
 
 
 def test_a_server_that_does_not_read_is_given_up(settings: Settings) -> None:
-    with pytest.raises(OutboundFailure, match="No answer within"):
+    with pytest.raises(OutboundFailure, match="No response within"):
         post(not_reading, settings, SHORT, body=b"x" * (32 << 20))
 
 

@@ -98,16 +98,16 @@ def test_a_certificate_for_another_name_or_expired_or_unknown_is_not(
     path = certificate(tmp_path, name, until)
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    with pytest.raises(OutboundFailure, match="The certificate was not accepted"):
+    with pytest.raises(OutboundFailure, match="The server's certificate is not valid"):
         post(encrypted(path, []))
 
 
 def test_a_server_without_encryption_gets_no_message(
     post: Callable[[Handler], OutboundResponse],
 ) -> None:
-    with pytest.raises(OutboundFailure, match="No secure connection"):
+    with pytest.raises(OutboundFailure, match="No TLS connection"):
         post(lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n"))
-    with pytest.raises(OutboundFailure, match="No secure connection"):
+    with pytest.raises(OutboundFailure, match="No TLS connection"):
         post(lambda connection: None)
 
 

@@ -30,11 +30,14 @@ def test_a_change_is_one_sentence(own: BrokerStatus, caplog: pytest.LogCaptureFi
     own.failed(RedisAway("again"))
     [away] = caplog.messages
     assert away.startswith("Redis at 127.0.0.1:")
-    assert "cannot be used (Error 111 connecting to" in away
+    assert "is unavailable (Error 111 connecting to" in away
     assert "secret" not in away
     own.record_success()
     own.record_success()
-    assert [" can be used again, after " in message for message in caplog.messages] == [False, True]
+    assert [" is available again, after " in message for message in caplog.messages] == [
+        False,
+        True,
+    ]
 
 
 def test_what_celery_says_of_it_becomes_that_sentence(
@@ -53,7 +56,7 @@ def test_what_celery_says_of_it_becomes_that_sentence(
     finally:
         noise.removeFilter(drop)
     assert len(caplog.messages) == 2
-    assert "cannot be used (gone)" in caplog.messages[0]
+    assert "is unavailable (gone)" in caplog.messages[0]
     assert "ours" in caplog.messages[1]
 
 

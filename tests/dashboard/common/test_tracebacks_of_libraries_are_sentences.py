@@ -41,8 +41,8 @@ def test_a_task_that_the_database_failed_is_one_line_and_the_next_ones_are_count
     )
     assert sentences.filter(first) and not sentences.filter(second)
     assert first.getMessage() == (
-        "a task was not done, and is done again: the database failed: database or disk is "
-        "full more (1 times since it was told)"
+        "a task failed and will be retried, because the database failed: database or disk is "
+        "full more (1 times since the last such line)"
     )
     assert (first.exc_info, first.levelname) == (None, "WARNING")
 

@@ -140,43 +140,46 @@ def tar_that_climbs(path: Path) -> None:
 
 
 ATTACKS: dict[str, tuple[Attack, str]] = {
-    "nothing": (written(b""), "is no SQLite database"),
-    "garbage": (written(b"no database at all" * 1000), "is no SQLite database"),
-    "a decompression bomb": (written(gzip.compress(bytes(1 << 24))), "is no SQLite database"),
-    "an archive that climbs": (tar_that_climbs, "is no SQLite database"),
+    "nothing": (written(b""), "is not a SQLite database"),
+    "garbage": (written(b"no database at all" * 1000), "is not a SQLite database"),
+    "a decompression bomb": (written(gzip.compress(bytes(1 << 24))), "is not a SQLite database"),
+    "an archive that climbs": (tar_that_climbs, "is not a SQLite database"),
     "a dump with a command for a shell": (
         written(b"\\! touch /tmp/owned\nDROP TABLE word;\n" * 9),
-        "is no SQLite database",
+        "is not a SQLite database",
     ),
-    "only a header": (written(b"SQLite format 3\0"), "is no SQLite database"),
-    "cut to a half": (cut_to(0.5), "is damaged: its header says"),
-    "cut to a page": (cut_to(0.05), "is damaged: its header says"),
+    "only a header": (written(b"SQLite format 3\0"), "is not a SQLite database"),
+    "cut to a half": (cut_to(0.5), "is damaged: its header states"),
+    "cut to a page": (cut_to(0.05), "is damaged: its header states"),
     "a header that says more": (
         with_bytes(28, b"\0\0\xff\xff"),
-        "is damaged: its header says 268431360 bytes, and it has",
+        "is damaged: its header states 268431360 bytes, but the file has",
     ),
     "a header that says less": (
         with_bytes(28, b"\0\0\0\1"),
-        "is damaged: its header says 4096 bytes, and it has",
+        "is damaged: its header states 4096 bytes, but the file has",
     ),
     "a header with pages of no size": (
         with_bytes(16, b"\0\0"),
-        "is damaged: its header says 0 bytes",
+        "is damaged: its header states 0 bytes",
     ),
-    "huge and sparse": (huge_and_sparse, "has 8796093022208 bytes, and on the disk of"),
+    "huge and sparse": (huge_and_sparse, "has 8796093022208 bytes, but the disk of"),
     "a page of something else": (with_bytes(PAGE, b"\xff" * PAGE), "is damaged: "),
     "an index without its rows": (an_index_without_its_rows, "is damaged: "),
     "another program's": (
         of_another_kind,
-        "is no database of compilewatch: it has no table django_migrations",
+        "is not a compilewatch database: it has no table django_migrations",
     ),
-    "another Django's": (of_another_django, "is no database of compilewatch: it takes no reports"),
+    "another Django's": (
+        of_another_django,
+        "is not a compilewatch database: it has no migrations of the report inbox",
+    ),
     "of a later release": (
         with_sql(
             "INSERT INTO django_migrations (app, name) VALUES ('fleet', '9999_from_the_future')"
         ),
-        "is of a later release, which has the migration fleet.9999_from_the_future: "
-        "install that one first",
+        "is from a later release, which has the migration fleet.9999_from_the_future: "
+        "install that release first",
     ),
     "a trigger": (
         with_sql("CREATE TRIGGER thief AFTER INSERT ON word BEGIN DELETE FROM word; END"),
@@ -278,7 +281,7 @@ def test_a_restore_takes_neither_the_database_nor_its_own_copy_for_a_backup(
         (tmp_path / "another name", "is the database itself"),
         (
             place.with_name(f"{place.name}.restoring"),
-            "is where a restore puts its copy: give it another name",
+            "is the path of restore's temporary copy: rename the backup",
         ),
     ):
         refused = restored(place.parent, path)

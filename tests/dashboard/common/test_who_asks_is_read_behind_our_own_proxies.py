@@ -47,7 +47,7 @@ def test_a_header_that_somebody_made_up_passes_no_limit(settings: LazySettings, 
         answer = Client(REMOTE_ADDR=PROXY).post(
             "/accounts/login/", {"login": f"nobody-{number}", "password": "wrong"}, headers=made_up
         )
-    assert "Too many wrong passwords" in answer.content.decode()
+    assert "Too many failed sign-ins" in answer.content.decode()
     other = Client(REMOTE_ADDR=PROXY, headers={"X-Forwarded-For": "203.0.113.8"})
     assert other.post("/accounts/login/", {"login": "ada", "password": PASSWORD}).status_code == 302
     assert AuditEntry.objects.get(action="user.sign_in").address == "203.0.113.8"

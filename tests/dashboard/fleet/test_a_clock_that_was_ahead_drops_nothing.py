@@ -76,9 +76,9 @@ def test_a_minute_a_year_ahead(
         retention()
     assert set(today) < set(days())
     assert [one.message for one in caplog.records] == [
-        "nothing is dropped: by this machine's clock (2025-10-05 18:30 UTC) no retention "
-        "ran about a day ago. It goes on once the clock was"
-        " right for 20 hours."
+        "no rows are deleted: by this machine's clock (2025-10-05 18:30 UTC), no retention "
+        "ran about a day ago. Check the clock; deletion continues after 20 hours"
+        " with a correct clock."
     ]
     time.seconds -= YEAR
     time.go(30)

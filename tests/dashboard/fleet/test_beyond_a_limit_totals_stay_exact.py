@@ -326,12 +326,12 @@ def test_a_banner_names_what_exploded(
 ) -> None:
     limits_set(project=project, changes={"version": 2}, actor_name="test")
     store_reports(*[make_request(version=f"nightly-{n}", instance=n) for n in range(4)])
-    assert "go into" not in signed_in.get("/p/ranking/").content.decode()
+    assert "are grouped as" not in signed_in.get("/p/ranking/").content.decode()
     fold_all()
     for address in ("", "alerts/", "setup/", f"models/{WatchedModel.objects.get().pk}/"):
         text = signed_in.get(f"/p/ranking/{address}").content.decode()
         assert (
-            "version: 2 of 2 in 30 days; new ones go into <code>other</code>, the last was nightly-3"
+            "version: 2 of 2 in 30 days; new ones are grouped as <code>other</code>, the last one was nightly-3"
             in text
         )
 
@@ -343,7 +343,7 @@ def test_limits_are_shown_and_changed_by_a_command(project: Project) -> None:
     for wrong, sentence in {
         "version=0": "version is 0, expected a whole number from 1 to 1,000,000.",
         "model=3": "model has no limit, expected one of environment, series, version, instance, finding.",
-        "version=x": "version=x is not understood, expected a name and a whole number such as version=400.",
+        "version=x": "version=x is not valid, expected a name and a whole number such as version=400.",
     }.items():
         with pytest.raises(CommandError, match=sentence.replace("(", r"\(")):
             call_command("limits", "--project", project.slug, "--set", wrong, stdout=out)

@@ -37,11 +37,11 @@ def test_a_day_is_reckoned_from_the_minutes_that_were_seen(
     out = StringIO()
     call_command("storage", stdout=out)
     young = (
-        "KiB, reckoned from 60 minutes, too high as long as that is no whole day, for new "
+        "KiB, extrapolated from 60 minutes, too high until a whole day is stored, because new "
         "tables are mostly empty"
     )
     assert re.search(
-        rf"^a day of one instance: [\d,]+ {young} \(goal: at most 1,024 KiB\)$",
+        rf"^per day and instance: [\d,]+ {young} \(goal: at most 1,024 KiB\)$",
         out.getvalue(),
         re.MULTILINE,
     )
@@ -56,7 +56,7 @@ def test_a_whole_day_is_reckoned_without_a_doubt(
     out = StringIO()
     call_command("storage", stdout=out)
     assert re.search(
-        r"^a day of one instance: [\d,]+ KiB, reckoned from 1,440 minutes \(goal",
+        r"^per day and instance: [\d,]+ KiB, extrapolated from 1,440 minutes \(goal",
         out.getvalue(),
         re.MULTILINE,
     )
@@ -66,11 +66,5 @@ def test_the_command_says_it() -> None:
     out = StringIO()
     call_command("storage", stdout=out)
     assert re.search(r"^the whole database +[\d,]+ +[\d,]+$", out.getvalue(), re.MULTILINE)
-    assert (
-        "a day of one instance: not known: nothing was seen yet (goal: at most 1,024 KiB)"
-        in out.getvalue()
-    )
-    assert (
-        "a day of one version: not known: nothing was seen yet (goal: at most 4,096 KiB)"
-        in out.getvalue()
-    )
+    assert "per day and instance: unknown: no data yet (goal: at most 1,024 KiB)" in out.getvalue()
+    assert "per day and version: unknown: no data yet (goal: at most 4,096 KiB)" in out.getvalue()

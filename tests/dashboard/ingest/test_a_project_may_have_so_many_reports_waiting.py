@@ -34,7 +34,7 @@ def test_what_waits_is_bounded_and_the_fold_makes_room(
     assert endpoint.report(make_request(minutes=5)).status == 200
     refused = endpoint.report(make_request(first_seq=6))
     assert refused.outcome == (429, "too_many") and 15 <= int(refused.headers["Retry-After"]) <= 45
-    assert "5 or more reports of the project wait to be folded" in refused.json["detail"]
+    assert "5 or more reports of the project are queued" in refused.json["detail"]
     assert InboxRow.objects.count() == 5
     fold_all()
     assert endpoint.report(make_request(first_seq=6)).status == 200

@@ -40,7 +40,7 @@ def test_a_refusal_is_told_once_a_minute_of_each_kind(
         assert endpoint.send(b"not gzip").status == 400
     told = [line for line in caplog.messages if "was refused" in line]
     assert [line.split(" was refused")[0] for line in told] == [
-        "a request of nobody known",
+        "a request with an unknown key",
         f"a request of project {project.pk}",
     ]
     assert "bad_key: The key is missing" in told[0]

@@ -27,7 +27,7 @@ def plain(sketch: Sketch, **changed: Any) -> dict[str, Any]:
 
 WAITED = Sketch.of([0.5] * 3)
 WRONG: list[tuple[dict[str, Any], int, str]] = [
-    (plain(WAITED), 2, "regions[0].stalled: expected at most as many calls as calls (2), got 3"),
+    (plain(WAITED), 2, "regions[0].stalled: expected at most the number of calls (2), got 3"),
     (plain(WAITED, sum=-1.0), 9, "regions[0].stalled: sum and max must lie between 0 and 1e15"),
     (plain(WAITED, min=-0.5), 9, "regions[0].stalled: min must be between 0 and max"),
     (plain(WAITED, count=-3), 9, "regions[0].stalled: count, zero and bins must not be negative"),

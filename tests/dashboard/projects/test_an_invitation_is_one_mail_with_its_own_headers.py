@@ -59,13 +59,15 @@ def test_an_address_that_is_more_than_one_is_refused(
 ) -> None:
     answer = signed_in.post(INVITE, {"role": "viewer", "email": address})
     page = answer.content.decode()
-    assert answer.status_code == 400 and "This is no mail address" in page and "<b>bold" not in page
+    assert (
+        answer.status_code == 400 and "This is not a mail address" in page and "<b>bold" not in page
+    )
     assert not mail.outbox and not Invitation.objects.exists()
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_a_channel_of_alerts_takes_no_such_address_either(address: str) -> None:
-    with pytest.raises(ValueError, match="This is no mail address"):
+    with pytest.raises(ValueError, match="This is not a mail address"):
         Email().address_check(address)
 
 

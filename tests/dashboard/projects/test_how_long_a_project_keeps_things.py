@@ -56,18 +56,17 @@ def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project
         ("version_hours=34", "version_hours is 34, expected 35 to 3650 days."),
         (
             "version_minutes=90 version_hours=60",
-            "version_hours is 60, expected at least the 90 days for which minutes of "
-            "versions are kept.",
+            "version_hours is 60, expected at least 90 days, the retention of per-version minutes.",
         ),
         (
             "verdicts=10",
-            "verdicts is not kept by a number of days, expected one of instance_minutes, ",
+            "verdicts is not a retention setting, expected one of instance_minutes, ",
         ),
         (
             "version_hours=-1",
-            "version_hours=-1 is not understood, expected a name and a whole number of days",
+            "version_hours=-1 is not valid, expected a name and a whole number of days",
         ),
-        ("version_hours", "version_hours is not understood"),
+        ("version_hours", "version_hours is not valid"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_with_a_sentence(
@@ -83,7 +82,7 @@ def test_what_cannot_be_kept_is_refused_with_a_sentence(
 def test_a_project_that_is_not_there_is_refused(project: Project) -> None:
     with pytest.raises(CommandError, match="no project 'nobody'"):
         said("--project", "nobody")
-    with pytest.raises(CommandError, match="--set needs --project"):
+    with pytest.raises(CommandError, match="--set requires --project"):
         said("--set", "version_hours=500")
 
 

@@ -75,7 +75,7 @@ def test_what_cannot_be_a_rate_is_refused_with_a_sentence(
 
 
 def test_a_change_names_its_project(project: Project) -> None:
-    with pytest.raises(CommandError, match="--set needs --project"):
+    with pytest.raises(CommandError, match="--set requires --project"):
         said("--set", "reports_per_second=5")
     with pytest.raises(CommandError, match="There is no project 'elsewhere'"):
         said("--project", "elsewhere")

@@ -39,7 +39,7 @@ def test_a_stranger_a_missing_project_and_nobody_see_the_same_404(
         (stranger, "no-such-project"),
         (AnonymousUser(), project.slug),
     ):
-        with pytest.raises(Http404, match="There is no such project"):
+        with pytest.raises(Http404, match="Project not found"):
             get_project_or_404(who, slug)
 
 

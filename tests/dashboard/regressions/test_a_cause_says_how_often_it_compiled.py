@@ -25,12 +25,12 @@ SERVED = ("self.served == 2", "self.served == 3", "self.served == 4")
     ("reasons", "words"),
     [
         ((), ""),
-        (THREADS, "`forward` is compiled again (guard: GLOBAL_STATE changed: num_threads)"),
+        (THREADS, "`forward` recompiles (guard: GLOBAL_STATE changed: num_threads)"),
         (
             THREADS * 3,
-            "`forward` is compiled again and again (guard: GLOBAL_STATE changed: num_threads)",
+            "`forward` recompiles repeatedly (guard: GLOBAL_STATE changed: num_threads)",
         ),
-        (SERVED, "`forward` is compiled again and again (guard: self.served == 2)"),
+        (SERVED, "`forward` recompiles repeatedly (guard: self.served == 2)"),
     ],
 )
 @pytest.mark.parametrize("instances", [1, 3])

@@ -27,7 +27,7 @@ def test_what_is_late_to_be_judged_is_counted_until_it_is_judged(
     late = judge_check()
     assert (late.ok, late.value) == (False, 2)
     assert late.sentence.startswith(
-        f"2 deployments have not been judged for over {LATE_MINUTES} min"
+        f"2 deployments have not been evaluated for over {LATE_MINUTES} min"
     )
     deployments_judge()
     assert judge_check().ok

@@ -68,13 +68,13 @@ def test_a_baseline_that_has_ended_is_remembered_as_it_was() -> None:
             (100, 5, 5),
             (60.0, 3.0, 3.0),
             "36.7\u00a0% of calls waited for a compilation in the last half hour, above "
-            "the budget of 2\u00a0% (1,980\u00a0s in all)",
+            "the budget of 2\u00a0% (1,980\u00a0s in total)",
         ),
         (
             (100, 0, 0),
             (60.0, 0.0, 0.0),
             "100\u00a0% of calls waited for a compilation in the last half hour, above the "
-            "budget of 2\u00a0% (1,800\u00a0s in all)",
+            "budget of 2\u00a0% (1,800\u00a0s in total)",
         ),
     ],
 )

@@ -103,9 +103,7 @@ def test_it_is_watch_and_says_so_once(deployment: Deployment) -> None:
     deployments_judge()
     verdict = Verdict.objects.get(current=True)
     assert verdict.kind == "watch" and verdict.baseline is None
-    assert verdict.sentence.startswith("V1 got slower by itself: p50 of `forward` is 3"), (
-        verdict.sentence
-    )
+    assert verdict.sentence.startswith("V1 is drifting: p50 of `forward` is 3"), verdict.sentence
     assert (
         verdict.since_minute is not None and abs(verdict.since_minute - (NOW_MINUTE - SLOWER)) <= 10
     )
@@ -118,4 +116,4 @@ def test_one_that_stays_as_it_was_has_nothing_to_be_compared_with(deployment: De
     deployments_judge()
     verdict = Verdict.objects.get(current=True)
     assert (verdict.kind, verdict.evidence["drift"]) == ("not_enough_data", [])
-    assert "there is nothing to compare it with yet" in verdict.sentence
+    assert "no baseline yet" in verdict.sentence

@@ -62,7 +62,7 @@ def test_it_is_compared_with_the_past_of_its_hosts(one_after_the_other: Any, sen
         ["past_by_load"],
     )
     assert {dot["instance"] for dot in p50["dots"]} == {"host-0", "host-1"}
-    assert "than 2026.11.2 on the same hosts before, adjusted for load, on all 2 hosts" in sentence
+    assert "than 2026.11.2 on the same hosts earlier, adjusted for load, on all 2 hosts" in sentence
 
 
 def test_late_data_of_the_day_before_gives_the_same_in_the_end(

@@ -31,7 +31,7 @@ from tests.dashboard.regressions.fleets import every_minute, instance
 from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import healthy
 from tests.dashboard.regressions.test_processes_are_judged_beside_regions import NAMES
 
-WHY = "compilation was requested, and no call ran compiled"
+WHY = "compilation was requested, but no call ran compiled"
 NOTHING = ObservedFact("compiled_nothing", "candidate", "c1", 30, "forward", WHY)
 SERVED = ObservedFact("compiled_nothing", "baseline", "", 0, "forward", passed=True)
 OLD, NEW = "2026.11.2", "2026.11.3"
@@ -57,11 +57,11 @@ def test_the_rule_is_roll_back_where_the_baseline_served_it_compiled_and_watch_w
     assert (
         sentence
         == f"Roll back new: `forward` compiled nothing: {WHY}, on an instance of new since "
-        "minute 30; old served it compiled."
+        "minute 30; old ran it compiled."
     )
     watch, sentence = said(NOTHING, replace(SERVED, about="another region"))
     assert watch == "watch" and sentence.endswith(
-        "since minute 30; old served no call of it compiled."
+        "since minute 30; old ran no call of it compiled."
     )
     known, _ = said(NOTHING, SERVED, replace(NOTHING, arm="baseline", instance="b1"))
     assert known == "healthy", "the baseline has instances that compile nothing too"
@@ -132,7 +132,7 @@ def test_what_its_agents_report_becomes_a_roll_back_with_its_cause(
     assert found.kind == "roll_back"
     assert found.cause == f"`{region}` compiled nothing: {WHY}"
     assert f"on 3 instances of {NEW}" in found.sentence and found.sentence.endswith(
-        f"{OLD} served it compiled."
+        f"{OLD} ran it compiled."
     )
     assert select_strongest_evidence(found.evidence)[0]["name"] == "Compiled nothing"
     (line,) = fact_lines(found.evidence)

@@ -61,8 +61,8 @@ def test_what_both_versions_show_later_is_watched_said_and_ends() -> None:
     said = verdict_sentence(
         outcome, candidate="v2", baseline="v1", say_minute=lambda minute: f"minute {minute}"
     )
-    assert said.startswith("V2 got slower by itself: p50 of `forward` is 2") and said.endswith(
-        "by itself no reason to roll back."
+    assert said.startswith("V2 is drifting: p50 of `forward` is 2") and said.endswith(
+        "not a reason to roll back on its own."
     )
     evidence = json.loads(json.dumps(outcome.as_dict()))
     assert [line.where for line in fact_lines(evidence)] == [

@@ -55,11 +55,11 @@ def send(
     [
         (
             {"runtime": "eager", "mode": ""},
-            "`score_batch` runs as eager, not as torch.compile reduce-overhead",
+            "`score_batch` changed its execution mode from torch.compile reduce-overhead to eager",
         ),
         (
             {"mode": "default"},
-            "`score_batch` runs as torch.compile default, not as torch.compile reduce-overhead",
+            "`score_batch` changed its execution mode from torch.compile reduce-overhead to torch.compile default",
         ),
     ],
 )
@@ -97,4 +97,7 @@ def test_the_first_calls_of_a_start_are_no_way_of_running(
 
     verdict = send(store_reports, side_by_side, way)
     assert verdict.kind == "roll_back"
-    assert verdict.cause == "`score_batch` runs as eager, not as torch.compile reduce-overhead"
+    assert (
+        verdict.cause
+        == "`score_batch` changed its execution mode from torch.compile reduce-overhead to eager"
+    )

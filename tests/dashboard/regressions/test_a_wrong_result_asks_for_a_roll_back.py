@@ -57,9 +57,9 @@ def test_a_result_that_is_right_on_the_baseline_is_rolled_back_on_one_instance()
         2,
     )
     assert said(outcome) == (
-        f"Roll back new: `batch` gives another result compiled than eager: {WHY}, on an "
+        f"Roll back new: compiled output of `batch` differs from eager: {WHY}, on an "
         "instance (gpu-01 / 0) of new since minute 30, "
-        "and passed on 1 other; it passed on 2 of old."
+        "and passed on 1 other; passed on 2 of old."
     )
 
 
@@ -67,7 +67,7 @@ def test_a_baseline_that_did_not_compare_leaves_it_at_watch() -> None:
     outcome = outcome_with(FAILED, replace(PASSED, about="another batch"))
     assert outcome.verdict == "watch"
     assert said(outcome).endswith(
-        "on an instance (gpu-01 / 0) of new since minute 30; old did not compare it."
+        "on an instance (gpu-01 / 0) of new since minute 30; not checked on old."
     )
 
 
@@ -162,17 +162,15 @@ def test_what_agents_told_becomes_a_verdict_and_ends_with_the_process(
     verdict = Verdict.objects.get(current=True, deployment__version__name="2026.11.3")
     assert verdict.kind == "roll_back"
     assert (
-        f"`batch` gives another result compiled than eager: {WHY}, on {len(new) - 1} instances ("
+        f"compiled output of `batch` differs from eager: {WHY}, on {len(new) - 1} instances ("
         in verdict.sentence
     )
     assert all(one.identity.host in verdict.sentence for one in new[1:])
-    assert verdict.sentence.endswith(
-        f"and passed on 1 other; it passed on {len(old)} of 2026.11.2."
-    )
+    assert verdict.sentence.endswith(f"and passed on 1 other; passed on {len(old)} of 2026.11.2.")
     title = build_alert_title(
         model="ranker", version="2026.11.3", sentence=verdict.sentence, evidence=verdict.evidence
     )
-    assert title.startswith("ranker 2026.11.3: `batch` gives another result")
+    assert title.startswith("ranker 2026.11.3: compiled output of `batch` differs")
     (line,) = fact_lines(verdict.evidence)
     assert (line.mark, line.where) == (
         "roll_back",

@@ -118,7 +118,7 @@ def without_graphs(report: Report, *, nothing: bool, older: bool) -> Report:
         findings.append(
             Finding(
                 "compiled_nothing",
-                f"{report.regions[0].name}: compilation was requested, and no call ran compiled",
+                f"{report.regions[0].name}: compilation was requested, but no call ran compiled",
             )
         )
     regions = []

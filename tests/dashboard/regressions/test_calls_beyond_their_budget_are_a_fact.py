@@ -60,7 +60,7 @@ def test_only_instances_that_burn_are_told_and_nobody_is_asked_without_a_budget(
     (row,) = list_budget_burns(deployment=after, now_minute=NOW_MINUTE)
     assert (row.kind, row.instance) == ("budget_burning", pair[1].identity.id)
     assert row.why.endswith(
-        "of its calls ran compiled in half an hour, 99.5 % should"
+        "of its calls ran compiled in half an hour (budget 99.5 %)"
     ) and row.why.startswith("9")
     assert after.started_minute <= row.since <= after.started_minute + 3, (
         "it began with the second minute"
@@ -74,14 +74,14 @@ def test_a_baseline_that_burns_too_makes_it_no_news() -> None:
         "c1",
         30,
         "",
-        "96 % of its calls ran compiled in half an hour, 99.5 % should",
+        "96 % of its calls ran compiled in half an hour (budget 99.5 %)",
     )
     (news,) = group_certain_facts([fact], now_minute=60)
     (known,) = group_certain_facts(
         [fact, replace(fact, arm="baseline", instance="b1")], now_minute=60
     )
     assert (news.severity, known.severity) == ("watch", "known")
-    assert describe_fact(news).startswith("the budget for calls that run compiled is burning: 96 %")
+    assert describe_fact(news).startswith("the budget of compiled calls is burning: 96 %")
 
 
 @pytest.mark.django_db

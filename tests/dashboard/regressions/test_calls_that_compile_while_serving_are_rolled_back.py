@@ -42,7 +42,7 @@ def judged(instances: list[SimulatedInstance], send: Sent, before: Fault, after:
 @pytest.mark.parametrize(
     ("fault", "share", "cause"),
     [
-        (EVERY_CALL, 1.0, "`score_batch` is compiled again and again (guard: self.tag == 'a')"),
+        (EVERY_CALL, 1.0, "`score_batch` recompiles repeatedly (guard: self.tag == 'a')"),
         (
             EVERY_THIRD,
             1 / 3,
@@ -101,7 +101,7 @@ def test_a_frame_that_latched_is_the_cause_although_calls_waited_before(
     assert not any(fact["kind"] == "stalled_calls" for fact in verdict.evidence["facts"])
     assert (
         "`score_batch` reached its recompile limit" in verdict.cause
-        and "again and again" not in verdict.sentence
+        and "repeatedly" not in verdict.sentence
     )
 
 

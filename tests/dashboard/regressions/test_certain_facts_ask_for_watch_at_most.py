@@ -76,7 +76,12 @@ def test_facts_of_a_version_that_is_silent_say_nothing_of_today():
 
 def test_no_number_of_facts_is_a_roll_back():
     stuck = ObservedFact(
-        "stuck_compiling", "candidate", "c1", 30, "forward", "far longer than it ever took"
+        "stuck_compiling",
+        "candidate",
+        "c1",
+        30,
+        "forward",
+        "far longer than its longest compilation so far",
     )
     outcome = outcome_with(
         LATCHED, stuck, *(replace(LATCHED, instance=f"c{i}", about=f"f{i}") for i in range(20))
@@ -127,7 +132,7 @@ def current() -> Verdict:
         (
             "parity",
             {"name": "golden batch", "ok": False, "text": "off by 0.2"},
-            "`golden batch` gives another result compiled than eager: off by 0.2",
+            "compiled output of `golden batch` differs from eager: off by 0.2",
         ),
         (
             "latched_eager",
@@ -189,7 +194,7 @@ def test_an_instance_that_is_stuck_in_its_compilation_is_watched_for_as_long_as_
     )
     deployments_judge()
     verdict = current()
-    assert verdict.kind == "watch" and "`forward` is stuck in its compilation" in verdict.sentence
+    assert verdict.kind == "watch" and "`forward` is stuck compiling" in verdict.sentence
     assert [fact["instances"] for fact in verdict.evidence["facts"]] == [[stuck]]
     # No call for forty minutes, but the process reports: it is not silence.
     time_is.minute += 40

@@ -101,7 +101,7 @@ def test_versions_that_are_called_in_turn_are_said_to_be(block: int, pause: int)
     outcome = judge(rows, now_minute=600, deployed_minute=0)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "in_turn")
     assert outcome.next_step is not None and outcome.next_step.kind == "run_side_by_side"
-    assert "called in turn" in not_enough_sentence(outcome, "v2", "v1", str)
+    assert "rarely receive traffic within the same" in not_enough_sentence(outcome, "v2", "v1", str)
 
 
 def test_one_instance_a_side_with_constant_values_becomes_no_change_or_says_what_it_can_see():

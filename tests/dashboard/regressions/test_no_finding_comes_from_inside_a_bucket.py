@@ -48,7 +48,7 @@ def test_what_buckets_cannot_separate_is_not_enough_data(
         None,
     ) * 6 + ((),)
     said = verdict_sentence(found, candidate="v2", baseline="v1", say_minute=str)
-    assert "lies in buckets of the engine that are wider than the difference" in said
+    assert "histogram buckets are wider than the difference" in said
 
 
 FAR = {

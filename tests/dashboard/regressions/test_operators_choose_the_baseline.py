@@ -167,27 +167,27 @@ def test_what_runs_is_judged_anew(model: WatchedModel, user: User) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "note", "expected"),
     [
-        ("9", "pin", "", "There is no version '9' in production: choose one that has run there."),
+        ("9", "pin", "", "production has no version '9': choose a version that has run there."),
         (
             "staged",
             "pin",
             "",
-            "There is no version 'staged' in production: choose one that has run there.",
+            "production has no version 'staged': choose a version that has run there.",
         ),
         (
             "other",
             "pin",
             "",
-            "There is no version 'other' in production: choose one that has run there.",
+            "production has no version 'other': choose a version that has run there.",
         ),
         (
             "1",
             "accept",
             " ",
-            "Say why this is the new normal: the note is shown beside the verdict.",
+            "Enter a note that explains why this level is the new baseline; the note is shown with the verdict.",
         ),
         ("1", "pin", "x" * 2001, "The note has 2,001 characters, expected at most 2,000."),
-        ("1", "guess", "", "Choose to pin a version or to accept it."),
+        ("1", "guess", "", "Choose an action: pin the version or accept it."),
     ],
 )
 def test_what_cannot_be_chosen_is_a_sentence(

@@ -95,7 +95,7 @@ def test_a_models_choice_comes_before_its_projects() -> None:
         (
             "roll_back_alpha",
             "inf",
-            "Chance of a false ROLL BACK is inf %, expected a number from 0.1 to 20 %.",
+            "False-positive rate of ROLL BACK is inf %, expected a number from 0.1 to 20 %.",
         ),
         ("eager.muted", "perhaps", "Muted of eager is 'perhaps', expected yes or no."),
     ],
@@ -114,20 +114,20 @@ def test_what_cannot_be_is_a_sentence_that_names_the_setting(
     [
         (
             {"p50.smallest_effect": 0.20},
-            "Smallest effect of p50 is 20 %, expected at most 10 %: what is too small",
+            "Smallest effect of p50 is 20 %, expected at most 10 %: a change too small",
         ),
         (
             {"p50.smallest_effect": 0.20, "p50.tolerated": 0.1},
-            "Tolerated change of p50 is 10 %, expected at least 20 %: what is too",
+            "Tolerated change of p50 is 10 %, expected at least 20 %: a change too",
         ),
         (
             {"watch_alpha": 0.03},
-            "Chance of a false WATCH is 3 %, expected at least 5 %: WATCH is said earlier "
-            "than ROLL BACK.",
+            "False-positive rate of WATCH is 3 %, expected at least 5 %: WATCH must be raised "
+            "before ROLL BACK.",
         ),
         (
             {"p51.muted": True},
-            "p51.muted is no setting, expected one of roll_back_alpha, watch_alpha",
+            "p51.muted is not a setting, expected one of roll_back_alpha, watch_alpha",
         ),
     ],
 )

@@ -54,9 +54,9 @@ def test_with_the_same_settings_the_same_is_said(judged: Deployment) -> None:
     said = rejudge("--since", "1d", "--dry-run")
     assert "ranker 2026.11.3 in production" in said
     assert "then ROLL BACK        now ROLL BACK\n" in said
-    assert "1 deployments judged again, 0 would have been told something else." in said
-    assert f"1 left out: they {REASON_NO_BASELINE}." in said
-    assert "Nothing is changed." in said
+    assert "1 deployments re-evaluated: 0 verdicts would change." in said
+    assert f"1 skipped: they {REASON_NO_BASELINE}." in said
+    assert "No changes made." in said
 
 
 def test_with_other_settings_it_says_what_would_differ_and_writes_nothing(
@@ -75,7 +75,7 @@ def test_what_still_runs_is_judged_anew_and_history_stays(
 ) -> None:
     before = rows()
     JudgingChoice.objects.create(project=project, values=MUTED)
-    assert "judged anew by the worker within seconds" in rejudge()
+    assert "re-evaluates live deployments within seconds" in rejudge()
     assert rows() == before
     assert set(Comparison.objects.values_list("judged_minute", flat=True)) == {0}
     deployments_judge()
@@ -153,10 +153,10 @@ def test_trying_settings_does_not_disturb_what_runs(
             ("--since", "month"),
             "--since is 'month', expected a number of hours or days such as 12h or 30d.",
         ),
-        (("--set", "p50.muted=yes"), "--set needs --dry-run"),
+        (("--set", "p50.muted=yes"), "--set requires --dry-run"),
         (
             ("--dry-run", "--set", "p51.muted=yes"),
-            "'p51.muted' is no setting, expected one of roll_back_alpha",
+            "'p51.muted' is not a setting, expected one of roll_back_alpha",
         ),
         (
             ("--dry-run", "--set", "p50.tolerated=much"),

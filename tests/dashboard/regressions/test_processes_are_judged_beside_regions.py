@@ -135,7 +135,7 @@ def test_host_memory_alone_is_watch():
     outcome = side_by_side(host_rss=12 * GIB)
     assert (outcome.verdict, row(outcome, "host_memory").label) == ("watch", "REGRESSED")
     assert "ost memory is 50 % higher" in sentence(outcome)
-    assert sentence(outcome).endswith("by itself no reason to roll back.")
+    assert sentence(outcome).endswith("not a reason to roll back on its own.")
 
 
 def test_a_leak_of_two_percent_an_hour_is_found():
@@ -175,7 +175,7 @@ def test_a_recompile_storm_names_its_instances_and_is_watch():
     found = row(outcome, "recompiles")
     assert (outcome.verdict, found.label) == ("watch", "REGRESSED")
     assert (found.affected_instances, found.candidate_instances) == (2, 6)
-    assert "recompiles an hour and instance on 2 of 6 instances" in sentence(outcome)
+    assert "recompiles per hour and instance on 2 of 6 instances" in sentence(outcome)
 
 
 def test_recompiles_of_the_first_twenty_minutes_are_no_storm():

@@ -102,14 +102,16 @@ def test_another_graph_is_named_by_its_key() -> None:
     ranks[3] = Rank(3, NOW, (compiled(60, key="aother0123456789"),))
     (found,) = find_divergences(ranks)
     assert describe_divergence(found) == (
-        "Rank 3 asked the caches for another graph of `step (train.py:8)` (`aother012`) "
+        "Rank 3 requested a different graph of `step (train.py:8)` (`aother012`) from the caches "
         "than the 3\u00a0others (`ausual012`)"
     )
     many = [Rank(number, NOW, (compiled(60, key=f"k{number}"),)) for number in range(3)]
     (several,) = find_divergences(
         [*many, *(Rank(number, NOW, (compiled(60, key="most"),)) for number in range(3, 8))]
     )
-    assert "(`k0`, `k1`, …) than the 5\u00a0others (`most`)" in describe_divergence(several)
+    assert "(`k0`, `k1`, …) from the caches than the 5\u00a0others (`most`)" in describe_divergence(
+        several
+    )
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_a_recompilation_of_one_rank_alone_is_an_alert_before_its_minute_is_over
     assert rank_monitor.ranks_watch() == 1
     verdict = said()
     assert verdict.kind == "watch" and verdict.sentence.startswith(
-        "Ranks of one job went apart: rank 2 compiled `step (train.py:8)`"
+        "Ranks of one job diverged: rank 2 compiled `step (train.py:8)`"
     )
     assert verdict.evidence["facts"][0]["instances"] == [job.ranks[2].id]
     alerts_sync()

@@ -22,9 +22,9 @@ from tests.dashboard.ui.version_story import HIT, Story, compiled, part, shown, 
 NEW = "2026.11.3"
 ERROR = "RuntimeError: No space left on device"
 CAUSES = {
-    "reset": "`forward` is compiled again after torch._dynamo.reset()",
-    "new code object": "`forward` is compiled again as a new code object",
-    "failed again": "`forward` is compiled again at each call "
+    "reset": "`forward` recompiles after torch._dynamo.reset()",
+    "new code object": "`forward` recompiles as a new code object",
+    "failed again": "`forward` recompiles at each call "
     "because the compilation fails (error: "
     f"{ERROR})",
     "guard": "`forward` recompiles (guard: x.size(0) == 8)",
@@ -69,7 +69,7 @@ def test_the_verdict_names_the_cause_of_recompiles(
     deployments_judge()
     verdict = Verdict.objects.get(current=True, deployment__version__name=NEW)
     assert (verdict.kind, verdict.cause) == ("watch", CAUSES[kind])
-    assert f"; {CAUSES[kind]}; by itself no reason to roll back." in verdict.sentence
+    assert f"; {CAUSES[kind]}; not a reason to roll back on its own." in verdict.sentence
     (row,) = [
         row
         for row in build_evidence_rows(verdict.evidence, verdict="watch")

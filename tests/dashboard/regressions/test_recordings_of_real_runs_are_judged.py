@@ -97,7 +97,7 @@ def test_the_same_version_twice_is_not_rolled_back(replayed: Callable[..., None]
             "cpu-6-cold-cache",
             "watch",
             {"compile_time", "cold_start"},
-            "by itself no reason to roll back",
+            "not a reason to roll back on its own",
         ),
     ],
 )

@@ -41,7 +41,7 @@ def test_nan_where_the_baseline_had_none_is_watched() -> None:
     outcome = outcome_with(NAN, NONE)
     assert outcome.verdict == "watch"
     assert said(outcome).endswith(
-        "`forward` gives NaN or infinite values: output holds NaN or infinite values in 3 "
+        "`forward` returns NaN or infinite values: output holds NaN or infinite values in 3 "
         "of 500 sampled calls, "
         "on an instance (gpu-01 / 0) of new since minute 30; sampled calls of old had none."
     )
@@ -65,11 +65,11 @@ def test_shadow_calls_that_differ_are_watched_whatever_the_baseline_showed(
 ) -> None:
     outcome = outcome_with(APART, *before)
     assert outcome.verdict == "watch"
-    ending = "it passed on 1 of old." if before else "old did not compare it."
+    ending = "passed on 1 of old." if before else "not checked on old."
     assert said(outcome).endswith(
         f"{APART.why}, on an instance (gpu-01 / 0) of new since minute 30; {ending}"
     )
-    assert "gives another result compiled than eager on live calls" in said(outcome)
+    assert "differs from eager on live calls" in said(outcome)
 
 
 def test_a_golden_batch_of_that_name_is_another_matter() -> None:
@@ -139,7 +139,7 @@ def test_what_agents_told_becomes_a_verdict(
         3,
     )
     assert (
-        "gives NaN or infinite values" in verdict.sentence
+        "returns NaN or infinite values" in verdict.sentence
         and Finding.objects.filter(kind="parity").count() == 0
     )
     assert select_strongest_evidence(verdict.evidence)[0]["name"] == "NaN or infinite"

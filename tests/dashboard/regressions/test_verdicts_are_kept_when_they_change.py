@@ -142,4 +142,4 @@ def test_a_deployment_that_cannot_be_judged_does_not_stop_the_others(
     monkeypatch.setattr("dashboard.regressions.judge_service.get_comparison", broken)
     assert deployments_judge() == 1
     assert Verdict.objects.get().deployment.version.name == "2026.11.2"
-    assert "could not be judged" in caplog.text
+    assert "could not be evaluated" in caplog.text

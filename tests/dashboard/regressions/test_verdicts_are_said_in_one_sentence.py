@@ -62,7 +62,7 @@ def test_an_unknown_cause_is_not_guessed():
 def test_watch_says_what_changed():
     sentence = said(judged([*BASE, instance("c1", p50=0.014)], 40))
     assert sentence.startswith("p50 is 40 % slower (")
-    assert sentence.endswith("; not yet sure enough to roll back.")
+    assert sentence.endswith("; more evidence is needed to roll back.")
 
 
 def test_watch_says_how_little_can_be_compared():
@@ -74,7 +74,7 @@ def test_watch_says_how_little_can_be_compared():
 
 def test_healthy_says_nothing_worse_than():
     sentence = said(judged([*BASE, *(instance(f"c{i}") for i in range(6))]))
-    assert sentence == "Nothing worse than 3.9 % in 1 h beside 2026.11.2."
+    assert sentence == "No regression above 3.9 % in 1 h compared with 2026.11.2."
 
 
 WHOLE = {"calls": 1000, "p50": 0.010, "p99": 0.020, "items": 16000.0, "latency_sum": 11.0}
@@ -89,7 +89,7 @@ def twelve(**candidate: object) -> list:
 def test_healthy_says_what_is_ruled_out_of_each_metric():
     assert (
         said(judged(twelve()))
-        == "Nothing worse than 5.1 % in 1 h beside 2026.11.2: p50 3.9 %, p99 5.1 %, "
+        == "No regression above 5.1 % in 1 h compared with 2026.11.2: p50 3.9 %, p99 5.1 %, "
         "throughput 3.7 %."
     )
 
@@ -118,7 +118,7 @@ def test_failing_calls_are_said_with_the_instances_and_what_the_baseline_had():
 
 
 def test_what_one_version_does_not_report_is_named():
-    silent = " Throughput is not judged: one version does not report it."
+    silent = " Throughput is not evaluated: one version does not report it."
     assert (
         said(
             judged(
@@ -130,7 +130,8 @@ def test_what_one_version_does_not_report_is_named():
     newly = [instance(f"b{i}", **{**WHOLE, "items": None}) for i in range(6)] + twelve()[6:]
     assert (
         said(judged(newly))
-        == "Nothing worse than 5.1 % in 1 h beside 2026.11.2: p50 3.9 %, p99 5.1 %." + silent
+        == "No regression above 5.1 % in 1 h compared with 2026.11.2: p50 3.9 %, p99 5.1 %."
+        + silent
     )
 
 
@@ -139,13 +140,13 @@ def test_what_one_version_does_not_report_is_named():
     [
         (
             [instance("c1")],
-            "2026.11.2 did not run beside 2026.11.3, nor in the day before it. "
-            "Keep a baseline instance running on H100 beside it for an hour.",
+            "2026.11.2 had no traffic alongside 2026.11.3 or in the preceding 24 h. "
+            "Keep a baseline instance running on H100 alongside the candidate for an hour.",
         ),
         ([instance("b1")], "2026.11.3 has not reported a call yet."),
         (
             [instance("b1"), instance("c1", p50=None)],
-            "2026.11.3 and 2026.11.2 do not both report how long their calls take.",
+            "2026.11.3 and 2026.11.2 do not both report call durations.",
         ),
     ],
 )
@@ -156,8 +157,8 @@ def test_not_enough_data_says_what_is_missing_and_the_next_step(rows: list, expe
 def test_what_cannot_be_seen_comes_with_the_cheapest_step():
     sentence = said(judged([*BASE, instance("c1")], 30))
     assert sentence == (
-        "A change under 21 % cannot be seen yet beside 2026.11.2; next look at 10:00. "
-        "2 more candidate instances on H100: smallest visible change 13 %."
+        "Changes below 21 % cannot be detected yet compared with 2026.11.2; next check at 10:00. "
+        "Add 2 candidate instances on H100 to detect changes down to 13 %."
     )
 
 

@@ -53,7 +53,7 @@ def test_healthy_ends_when_nothing_stands_beside_the_version_any_more(until: int
         assert outcome.next_step is not None
         assert outcome.next_step.kind == "run_side_by_side"
         assert said(outcome).startswith(
-            "Nothing of new was compared with old since minute 69. Keep a baseline instance running"
+            "No calls of new have been compared with old since minute 69. Keep a baseline instance running"
         )
 
 
@@ -66,7 +66,7 @@ def test_healthy_stands_until_the_next_look_once_the_baseline_is_gone(until: int
     )
     assert outcome.verdict == verdict
     assert said(outcome).startswith(
-        "Nothing of new was compared" if verdict != "healthy" else "Nothing worse than"
+        "No calls of new have been compared" if verdict != "healthy" else "No regression above"
     )
 
 
@@ -75,7 +75,7 @@ def test_healthy_of_the_last_look_stands_once_the_baseline_is_gone_and_says_sinc
     calls = rows(range(70)) + of("candidate", rows(range(70, 300)))
     outcome = judge(calls, now_minute=300, deployed_minute=0, settings=settings)
     assert outcome.verdict == "healthy"
-    assert said(outcome).endswith("Nothing was compared since minute 69.")
+    assert said(outcome).endswith("No calls have been compared since minute 69.")
 
 
 def slower(found: Iterable[InstanceMinute], region: str) -> list[InstanceMinute]:
@@ -92,7 +92,7 @@ def test_a_roll_back_on_a_region_that_is_no_longer_called_ends_with_the_reason()
     after = judge(calls, now_minute=240, deployed_minute=0)
     assert (after.verdict, after.ended) == ("not_enough_data", (("rerank", 59),))
     assert said(after).endswith(
-        "`rerank`, which was to be rolled back, has not been called since minute 59."
+        "Region `rerank`, flagged for rollback, has had no traffic since minute 59."
     )
     assert {row.reason for row in after.evidence if row.region == "rerank"} == {"not_called"}
     assert not any(row.drives for row in after.evidence)
@@ -114,16 +114,14 @@ def test_a_roll_back_of_a_version_that_is_off_says_that_it_is_over():
     calls = slower(rows(range(60)), "forward") + of("baseline", rows(range(60, 120)))
     outcome = judge(calls, now_minute=120, deployed_minute=0)
     assert outcome.verdict == "roll_back"
-    assert said(outcome).endswith(
-        "It has made no call since minute 59: this is what was said until then."
-    )
+    assert said(outcome).endswith("No traffic since minute 59; the evidence is from before.")
 
 
 def test_regions_that_are_too_small_for_the_bound_are_named():
     calls = rows(range(70), calls=600) + rows(range(70), region="rare", calls=30)
     outcome = judge(calls, now_minute=70, deployed_minute=0)
     assert (outcome.verdict, outcome.minor) == ("healthy", ("rare",))
-    assert "Not in it, for their few calls: `rare`." in said(outcome)
+    assert "Excluded (too few calls): `rare`." in said(outcome)
 
 
 def test_versions_that_call_in_turn_are_compared():
@@ -169,7 +167,7 @@ def test_one_of_several_instances_is_no_reason_to_roll_back():
     ]
     outcome = judge(one, now_minute=90, deployed_minute=0)
     assert outcome.verdict == "watch"
-    assert "one instance shows nearly all of it" in said(outcome)
+    assert "one instance accounts for nearly all of it" in said(outcome)
     both = [
         replace(row, p50=(row.p50 or 0.0) * 1.3) if row.instance == "c1" else row for row in one
     ]

@@ -52,7 +52,7 @@ def test_a_full_lane_refuses_and_the_other_lanes_go_on(
     those = Lanes()
     ends = held(those.of("/accounts/login/"))
     those.of("/p/flow/").put(lambda _: None, 90)
-    with pytest.raises(RefusalError, match="wait to be answered") as refused:
+    with pytest.raises(RefusalError, match="are queued") as refused:
         those.of("/p/flow/").put(lambda _: None, 20)
     assert refused.value.code == "busy"
     for path in ("/healthz", "/readyz", "/api/v1/reports"):

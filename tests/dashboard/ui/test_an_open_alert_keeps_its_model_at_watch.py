@@ -24,9 +24,7 @@ from tests.dashboard.alerts.fleet import Fleet, Time
 __all__ = ["fleet", "new", "old", "time"]
 pytestmark = pytest.mark.django_db
 
-SENTENCE = (
-    "Ranks of one job went apart: rank 2 compiled `step` 1 time more often than the 3 others."
-)
+SENTENCE = "Ranks of one job diverged: rank 2 compiled `step` 1 more time than the 3 others: a collective inside can hang."
 RANKS = {
     "kind": "ranks_diverged",
     "severity": "watch",
@@ -35,7 +33,7 @@ RANKS = {
     "instances": ["x"],
     "count": 1,
 }
-NOTHING_YET = "2026.11.3 is the first version seen here: there is nothing to compare it with yet."
+NOTHING_YET = "2026.11.3 is the first version seen here: no baseline yet."
 
 
 @pytest.fixture
@@ -164,7 +162,7 @@ def test_a_deleted_verdict_is_replaced_by_the_text_of_the_alert(
 def test_an_alert_affects_only_its_own_version(
     signed_in: Client, opened: Alert, fleet: Fleet, old: Deployment
 ) -> None:
-    fleet.say(old, "healthy", "Nothing worse than 6 %.")
+    fleet.say(old, "healthy", "No regression above 6 %.")
     text = shown(signed_in, f"/p/ranking/models/{old.model_id}/versions/{old.version_id}/")
     assert "badge healthy" in text and "last known" not in text
 

@@ -18,7 +18,9 @@ from dashboard.regressions.models import Verdict
 from tests.dashboard.ui.charts_factory import ENVIRONMENT, Made, Plan, charted
 from tests.dashboard.ui.test_ranks_of_a_job_stand_side_by_side import compiled, rank
 
-SENTENCE = "1: ranks of one job went apart: rank 2 compiled `step` 1\u00a0time more often than the {}\u00a0others."
+SENTENCE = (
+    "1: ranks of one job diverged: rank 2 compiled `step` 1\u00a0more time than the {}\u00a0others."
+)
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_the_title_and_the_fleet_do_not_show_different_numbers_of_ranks(
     signed_in: Client, made: Made
 ) -> None:
     alert = diverged(made)
-    assert alert.title.endswith("more often than the others.")
+    assert alert.title.endswith("more time than the others.")
     Verdict.objects.filter(kind="watch").update(sentence=SENTENCE.format(6))
     text = shown(signed_in, "/p/ranking/")
     assert "the 6 others" in text and "the 9 others" not in text

@@ -71,9 +71,7 @@ def test_a_recompilation_of_a_single_rank_is_reported(signed_in: Client, made: M
     compiled(ranks[2], 1, ago=200, kind="recompile", cache="miss")
     text = shown(signed_in, made.url(BOARD))
     assert "The ranks of this job have diverged." in text
-    assert (
-        "Rank 2 compiled <code>step (train.py:8)</code> 1 time more often than the 3 others" in text
-    )
+    assert "Rank 2 compiled <code>step (train.py:8)</code> 1 more time than the 3 others" in text
     told = signed_in.get(made.url("ranks.json?job=train-7")).json()
     assert [(row["rank"], row["again"], row["pattern"], row["apart"]) for row in told["rows"]] == [
         (0, 0, "H", False), (1, 0, "H", False), (2, 1, "HM", True), (3, 0, "H", False),
@@ -91,7 +89,7 @@ def test_a_rank_with_a_different_graph_is_named_with_its_key_and_marked(
             compiled(one, 1, kind="backward", key="another of its own")
     text = shown(signed_in, made.url(BOARD))
     assert (
-        "Rank 3 asked the caches for another graph of <code>step (train.py:8)</code> (<code>aother789</code>) than the 3 others"
+        "Rank 3 requested a different graph of <code>step (train.py:8)</code> (<code>aother789</code>) from the caches than the 3 others"
         in text
     )
     assert text.count("not those of most") == 1 and "no rank told which graphs" not in text

@@ -53,7 +53,7 @@ def test_the_backtest_uses_the_values_in_the_fields_and_does_not_save_them(
     ).content.decode()
     assert "What these settings would have said" in page
     assert "1 judged again, " in page
-    assert "1 left out: they had nothing to be compared with." in page
+    assert "1 left out: they had no baseline." in page
     assert "2026.11.3" in page
     assert 'value="10"' in page
     assert not JudgingChoice.objects.exists()
@@ -78,7 +78,7 @@ def test_a_backtest_ends_in_time_and_lists_skipped_versions(
     monkeypatch.setattr(settings_backtest, "TIME_BUDGET_S", 0.0)
     page = signed_in.post(TRY, {}).content.decode()
     assert "No deployment of these days can be judged again." in page
-    assert "2 left out: they would have taken too long here." in page
+    assert "2 left out: they exceeded the time limit of the backtest." in page
 
 
 def test_only_one_backtest_runs_at_a_time(judged: None, signed_in: Client) -> None:

@@ -82,8 +82,8 @@ def test_retention_days_are_limited_to_their_bounds(signed_in: Client, project: 
     )
     assert odd.status_code == 400 and 'id="d-version_hours-e"' in odd.content.decode()
     assert (
-        "Hours of versions: expected at least the 90 days for which minutes of versions "
-        "are kept, not 36." in odd.content.decode()
+        "Hours of versions: expected at least 90 days, the retention of per-version minutes, "
+        "not 36." in odd.content.decode()
     )
     project.refresh_from_db()
     assert project.settings["retention"] == {"version_hours": 800}

@@ -155,7 +155,7 @@ def test_a_row_shows_the_newest_version_unless_another_needs_action(
     made = model(
         project, "chat", [Shape("1", 0.01, 100, 300), Shape("2", 0.01, 100, 200)], every=60
     )
-    stories.verdict(made, "healthy", "Nothing worse than 7 % in 1 h beside 1.", [])
+    stories.verdict(made, "healthy", "No regression above 7 % in 1 h compared with 1.", [])
     newest = Deployment.objects.get(model=made, version__name="2")
     older = Deployment.objects.get(model=made, version__name="1")
     first = Verdict.objects.create(
@@ -169,7 +169,7 @@ def test_a_row_shows_the_newest_version_unless_another_needs_action(
         current=True,
     )
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
-    assert "Nothing worse than 7 % in 1 h beside 1." in row
+    assert "No regression above 7 % in 1 h compared with 1." in row
     assert "NOT ENOUGH DATA" not in row
     assert signed_in.get(f"/p/ranking/models/{made.pk}/").context["verdict"].deployment == newest
     Verdict.objects.filter(pk=first.pk).update(

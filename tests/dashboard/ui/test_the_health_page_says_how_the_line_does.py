@@ -52,7 +52,7 @@ def poison(project: Project, error: str) -> PoisonReport:
 def test_a_healthy_server(signed_in: Client, worker: None) -> None:
     html = page(signed_in)
     assert ">WELL<" in html.replace("</svg>WELL", ">WELL") and "NOT WELL" not in html
-    assert "1 worker is at work." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
+    assert "1 worker is working." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
     assert "None. Every report that was taken could be folded." in html
     assert "No report came in the last 24 hours" in html
 
@@ -60,10 +60,10 @@ def test_a_healthy_server(signed_in: Client, worker: None) -> None:
 @pytest.mark.parametrize(
     ("seen", "folded", "sentence"),
     [
-        (45, 45, "No worker was heard of for 45 s"),
-        (3000, 3000, "No worker was heard of for 50 min"),
-        (10_800, 10_800, "No worker was heard of for 3 h"),
-        (2, 120, "none has ended a fold in the last minute"),
+        (45, 45, "No worker has been online for 45 s"),
+        (3000, 3000, "No worker has been online for 50 min"),
+        (10_800, 10_800, "No worker has been online for 3 h"),
+        (2, 120, "none has finished a fold in the last minute"),
     ],
 )
 def test_an_offline_or_idle_worker(
@@ -80,7 +80,7 @@ def test_an_offline_or_idle_worker(
 def test_a_server_without_any_worker(signed_in: Client) -> None:
     html = page(signed_in)
     assert (
-        "No worker was heard of in the last day" in html
+        "No worker was online in the last day" in html
         and "manage.py serve" in html
         and "none was told" in html
     )
@@ -114,7 +114,7 @@ def test_the_state_of_redis_is_reported_by_workers(signed_in: Client, settings: 
 
 def test_a_slow_database(signed_in: Client, worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "SLOW_DATABASE_S", 0.0)
-    assert "it is slow." in page(signed_in)
+    assert "The database is slow:" in page(signed_in)
 
 
 def test_an_almost_full_disk(
@@ -233,7 +233,7 @@ def test_reached_limits_are_stated_on_every_page_in_one_note(
         LimitReached.objects.create(project=project, kind=kind, **told)
         if kind == "version":
             assert note().startswith(
-                "version: 200 of 200 in 30 days; new ones go into other, the last was the last version. Totals"
+                "version: 200 of 200 in 30 days; new ones are grouped as other, the last one was the last version. Totals"
             )
     said = "Limits reached: finding, series, version; new ones go into other, the numbers. Totals stay exact; other is never judged."
     assert note() == said and 'href="/p/ranking/health/#over"' in page(signed_in)

@@ -411,7 +411,7 @@ def test_operators_set_budgets_for_a_model_or_for_all(
         "&#x27;", "'"
     )
     answer = operator.post(address, {"cold_start": "", "served": "12"}, follow=True)
-    assert "expected from 50 to 99.999 %" in answer.content.decode()
+    assert "expected a percentage from 50 to 99.999" in answer.content.decode()
     entries = AuditEntry.objects.filter(action="budgets.set")
     assert entries.count() == 2 and entries.first().actor_name == "operator-person"  # type: ignore[union-attr]
 

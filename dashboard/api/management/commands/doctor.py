@@ -19,7 +19,9 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+        parser.add_argument(
+            "--json", action="store_true", help="print one JSON object instead of lines"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         found = run_doctor()
@@ -39,7 +41,9 @@ class Command(BaseCommand):
                 )
             bad = sum(not check.ok for check in found)
             self.stdout.write(
-                "Everything is well." if well else f"{bad} of {len(found)} checks say what to mend."
+                "All checks passed."
+                if well
+                else f"{bad} of {len(found)} checks failed; each states how to fix it."
             )
         if not well:
             sys.exit(1)

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("path", type=Path, help="the file to make; it must not exist yet")
+        parser.add_argument("path", type=Path, help="the file to create; it must not exist yet")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if connection.vendor != "sqlite":
@@ -29,10 +29,12 @@ class Command(BaseCommand):
             )
         path: Path = options["path"]
         if path.exists():
-            raise CommandError(f"{path} exists already; a backup never overwrites another.")
+            raise CommandError(
+                f"{path} already exists; a backup never overwrites a file. Choose another path."
+            )
         place = Path(connection.settings_dict["NAME"])
         if not place.is_file():
-            raise CommandError(f"There is no database {place} yet.")
+            raise CommandError(f"There is no database at {place} yet.")
         unfinished = path.with_name(f"{path.name}.unfinished")
         try:
             unfinished.unlink(missing_ok=True)
@@ -40,11 +42,11 @@ class Command(BaseCommand):
             unfinished.rename(path)
         except BackupError as error:
             unfinished.unlink(missing_ok=True)
-            raise CommandError(f"The copy of {place} {error}. No backup was made.") from error
+            raise CommandError(f"The copy of {place} {error}. No backup was created.") from error
         except (OSError, sqlite3.Error) as error:
             unfinished.unlink(missing_ok=True)
             raise CommandError(
-                f"{path} cannot be made of {place}: {getattr(error, 'strerror', None) or error}."
+                f"cannot back up {place} to {path}: {getattr(error, 'strerror', None) or error}."
             ) from error
         self.stdout.write(f"{path}: {path.stat().st_size} bytes, checked")
 

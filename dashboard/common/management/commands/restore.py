@@ -22,23 +22,22 @@ class Command(BaseCommand):
     """
 
     help = (
-        "Puts a backup in the place of the SQLite database, which nothing may have open, "
-        "and keeps what was there."
-        " The backup is checked first, but its accounts and keys are those of the person "
-        "who made it: restore only what you made."
-        " PostgreSQL is restored with pg_restore, which runs whatever SQL is in a dump "
+        "Replaces the SQLite database with a backup and keeps the old database. Stop every "
+        "process that has the database open first. The backup is checked, but its accounts and "
+        "keys belong to the person who created it: restore only your own backups. For "
+        "PostgreSQL, use pg_restore, which runs any SQL that the dump contains "
         "(dashboard/docs/operations/backup.md)."
     )
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("path", type=Path, help="what `manage.py backup` made")
+        parser.add_argument("path", type=Path, help="a file from `manage.py backup`")
         parser.add_argument(
             "--wait",
             type=float,
             default=10.0,
             metavar="SECONDS",
-            help="for whoever still has it open (default 10)",
+            help="how long to wait for other processes to close the database (default 10)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -66,7 +65,7 @@ class Command(BaseCommand):
             raise CommandError(f"{backup} {error}. Nothing was changed.") from error
         self.stdout.write(
             f"{place}: restored from {backup}"
-            + (f"; what was there is in {kept}" if kept.exists() else "")
+            + (f"; the old database is in {kept}" if kept.exists() else "")
         )
 
 
@@ -76,7 +75,7 @@ def _checked(backup: Path, place: Path, copy: Path) -> None:
         raise CommandError(f"There is no backup {backup}.")
     for path, what in (
         (place, "is the database itself"),
-        (copy, "is where a restore puts its copy: give it another name"),
+        (copy, "is the path of restore's temporary copy: rename the backup"),
     ):
         if path.exists() and backup.samefile(path):
             raise BackupError(what)
@@ -89,7 +88,7 @@ def _checked(backup: Path, place: Path, copy: Path) -> None:
         shutil.disk_usage(place.parent).free if place.parent.is_dir() else None,
     )
     if free is not None and size > free:
-        raise BackupError(f"has {size} bytes, and on the disk of {place} only {free} are free")
+        raise BackupError(f"has {size} bytes, but the disk of {place} has only {free} bytes free")
 
 
 def _copied(backup: Path, copy: Path) -> None:
@@ -111,7 +110,7 @@ def _kept(place: Path, kept: Path) -> None:
         os.link(place, kept)
     except OSError as error:
         raise CommandError(
-            f"{place} cannot be kept as {kept}: {error.strerror}. Nothing was changed."
+            f"{place} cannot be moved to {kept}: {error.strerror}. Nothing was changed."
         ) from error
 
 
@@ -129,7 +128,7 @@ def _closed(place: Path, wait: float) -> None:
                 break  # the database is damaged, which may be the reason for the restore
         if time.monotonic() >= deadline:
             raise CommandError(
-                "The database is in use: stop the dashboard, and whatever else has it "
+                "The database is in use: stop the dashboard and every other process that has it "
                 "open. Nothing was changed."
             )
         time.sleep(0.1)

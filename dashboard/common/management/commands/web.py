@@ -55,14 +55,14 @@ class Command(BaseCommand):
             "--workers",
             type=int,
             default=min(cores, MOST_WORKERS),
-            help="processes (default: one a core, at most 4)",
+            help="number of processes (default: one per core, at most 4)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.EMBEDDED:
             raise CommandError(
-                "COMPILEWATCH_MODE is embedded, where one process does everything: start "
-                "it with manage.py serve."
+                "COMPILEWATCH_MODE is embedded, where one process does everything: start it with "
+                "manage.py serve."
             )
         if refusal := find_database_refusal():
             raise SettingError(refusal)

@@ -12,8 +12,8 @@ class Command(SettingsCommand):
     """`manage.py limits --project ranking --set version=400 series=10000`"""
 
     help = (
-        "Shows or changes how many different things a project may report of each kind. What is "
-        "beyond is counted under `other`."
+        "Shows or changes the cardinality limits of a project. Entities beyond a limit are "
+        "counted under `other`."
     )
     names, example = LIMIT_PERIODS, "version=400"
 

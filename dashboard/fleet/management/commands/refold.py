@@ -11,9 +11,7 @@ from dashboard.fleet.fold_service import poison_refold
 class Command(BaseCommand):
     """Puts back all quarantined reports, or those with the given ids."""
 
-    help = (
-        "Puts reports that were set aside back into the inbox; they are folded by the next sweep."
-    )
+    help = "Puts quarantined reports back into the inbox; the next sweep folds them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the optional ids."""
@@ -22,7 +20,7 @@ class Command(BaseCommand):
             nargs="*",
             type=int,
             metavar="ID",
-            help="ids of reports set aside; all without one",
+            help="ids of quarantined reports (default: all)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -17,8 +17,8 @@ class Command(SettingsCommand):
     """`manage.py retention --project ranking --set instance_minutes=14 version_hours=800`"""
 
     help = (
-        "Shows how many days each project keeps what, or changes it. Verdicts, findings and "
-        "alerts are kept for ever."
+        "Shows or changes the retention of each project's data, in days. Verdicts, findings and "
+        "alerts are retained indefinitely."
     )
     names, metavar, number, example = (
         RETENTION_BOUNDS_DAYS,
@@ -36,5 +36,5 @@ class Command(SettingsCommand):
         kept, usual = read_retention(project.settings).as_dict(), Retention().as_dict()
         for name, days in kept.items():
             least, most = RETENTION_BOUNDS_DAYS[name]
-            told = "" if days == usual[name] else f", usually {usual[name]}"
+            told = "" if days == usual[name] else f", default {usual[name]}"
             yield f"{name:<17}{days:>5} days  ({least} to {most}{told})  {RETENTION_LABELS[name]}"

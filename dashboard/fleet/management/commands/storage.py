@@ -22,13 +22,12 @@ class Command(BaseCommand):
     """Prints one line per table, the largest first."""
 
     help = (
-        "Says how large each table is, and how much of it a day of one instance or one version "
-        "takes."
+        "Prints the size of each table, and the bytes per day of one instance and of one version."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the option for tables without rows."""
-        parser.add_argument("--all", action="store_true", help="tables without rows, too")
+        parser.add_argument("--all", action="store_true", help="include tables without rows")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Read the size of every table and print the report."""
@@ -37,15 +36,16 @@ class Command(BaseCommand):
         except DatabaseError as error:
             if connection.vendor == "sqlite" and "dbstat" in str(error):
                 raise CommandError(
-                    "This SQLite was built without dbstat: it does not know the size of a table."
+                    "This SQLite was built without dbstat, so table sizes are unavailable. "
+                    "Use an SQLite with dbstat, or PostgreSQL."
                 ) from error
             raise
-        self.stdout.write(f"{'table':<28}{'rows':>12}{'KiB':>12}{'bytes a row':>13}   a day takes")
+        self.stdout.write(f"{'table':<28}{'rows':>12}{'KiB':>12}{'bytes/row':>13} per day")
         for table in tables:
             if table.rows or options["all"]:
                 a_row = f"{table.bytes / table.rows:,.0f}" if table.rows else ""
                 day = table.bytes_a_day
-                said = f"{day / KIB:,.0f} KiB of one {table.of}" if day is not None else ""
+                said = f"{day / KIB:,.0f} KiB per {table.of}" if day is not None else ""
                 size = f"{table.bytes / KIB:>12,.0f}"
                 row = f"{table.name:<28}{table.rows:>12,}{size}{a_row:>13}   {said}"
                 self.stdout.write(row.rstrip())
@@ -54,13 +54,13 @@ class Command(BaseCommand):
         for of, goal in GOAL_BYTES_A_DAY.items():
             day, minutes = sum_bytes_a_day(tables, of), find_fewest_minutes(tables, of)
             said = (
-                f"{day / KIB:,.0f} KiB, reckoned from {minutes:,} minutes"
+                f"{day / KIB:,.0f} KiB, extrapolated from {minutes:,} minutes"
                 if day is not None
-                else "not known: nothing was seen yet"
+                else "unknown: no data yet"
             )
             said += (
-                ", too high as long as that is no whole day, for new tables are mostly empty"
+                ", too high until a whole day is stored, because new tables are mostly empty"
                 if 0 < minutes < MINUTES_A_DAY
                 else ""
             )
-            self.stdout.write(f"a day of one {of}: {said} (goal: at most {goal / KIB:,.0f} KiB)")
+            self.stdout.write(f"per day and {of}: {said} (goal: at most {goal / KIB:,.0f} KiB)")

@@ -41,7 +41,7 @@ CAUSE_BY_ACCESS = defaultdict(
     lambda: LACKING_FOLDER, {READ_ONLY: UNWRITABLE_FOLDER, WRITTEN: EMPTY_FOLDER}
 )
 """Cause of a missing entry in the same folder, by the access that the agent reports."""
-SAME_CONFIGURATION = "graph or its inputs: nothing that we can see of the configuration differs"
+SAME_CONFIGURATION = "the graph or its inputs: no visible difference in the configuration"
 
 
 @dataclass

@@ -18,7 +18,7 @@ from dashboard.fleet.selectors.judge_inputs.deterministic_facts import LIVE_MINU
 from dashboard.fleet.selectors.versions.compiled_share import EAGER_RUNTIME
 
 FACT_KIND = "compiled_nothing"
-DEFAULT_REASON = "compilation was requested, and no call ran compiled"
+DEFAULT_REASON = "compilation was requested, but no call ran compiled"
 _REASON_PREFIX = "no call met compiled code: "
 """Text before the agent's own reason."""
 BASELINE_HOURS = 24

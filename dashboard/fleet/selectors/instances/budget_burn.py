@@ -116,7 +116,9 @@ def exceeds_budget(looked: int, served: int, budget: float) -> bool:
 
 
 def _describe_burn(share: float, budget: float) -> str:
-    return f"{_percent(share)} of its calls ran compiled in half an hour, {_percent(budget)} should"
+    return (
+        f"{_percent(share)} of its calls ran compiled in half an hour (budget {_percent(budget)})"
+    )
 
 
 def _percent(share: float) -> str:

@@ -135,40 +135,41 @@ RULES = (
     Rule(
         InstanceState.ENDED,
         lambda one, _: has_ended(one),
-        "its last report says that it ends, with its exit code or signal",
+        "the last report announced the end, with exit code or signal",
     ),
     Rule(
         InstanceState.SILENT,
         is_silent,
-        "no report for 3 min and no end reported: what became of it is unknown",
+        "no report for 3 min and no end reported: the process's state is unknown",
     ),
     Rule(
         InstanceState.HUNG,
         lambda one, _: one.compiling_for > compute_hung_limit_s(one),
-        "compiles the same frame for 15 min, or for 10 times as long as it ever took",
+        "has compiled the same frame for 15 min, or for 10 times its longest compilation so far",
     ),
     Rule(
         InstanceState.EAGER,
         lambda one, _: eager_share(one) > EAGER_SHARE,
-        "more than half of its calls ran eager in its newest window",
+        "more than half of the calls in the newest report interval ran eager",
     ),
     Rule(
         InstanceState.DEGRADED,
         lambda one, _: bool(one.latched_eager) or eager_share(one) > DEGRADED_SHARE,
-        "a frame runs eager until the process restarts, or over 2 % of its calls ran eager",
+        "a frame runs eager until the process restarts, or over 2% of the calls ran eager",
     ),
     Rule(
         InstanceState.STARTING,
         _is_starting,
-        "reports, and has neither called nor compiled anything yet: it is not counted as "
-        "an instance",
+        "reports, but has not called or compiled anything yet; not counted as an instance",
     ),
-    Rule(InstanceState.WARMING, _is_warming_up, "started less than 15 min ago and not ready yet"),
-    Rule(InstanceState.COMPILING, lambda one, _: one.compiling_for > 0, "compiles now"),
+    Rule(
+        InstanceState.WARMING, _is_warming_up, "started less than 15 min ago and is not ready yet"
+    ),
+    Rule(InstanceState.COMPILING, lambda one, _: one.compiling_for > 0, "is compiling"),
     Rule(
         InstanceState.BLIND,
         lambda one, _: bool(list_missing_capabilities(one)) and not is_helper(one),
-        "its agent cannot tell what is compiled",
+        "the agent cannot report compilations or compiled calls",
     ),
     Rule(InstanceState.HEALTHY, lambda one, now: True, "none of the above"),
 )

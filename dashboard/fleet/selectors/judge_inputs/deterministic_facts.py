@@ -62,7 +62,7 @@ def read_certain_rows(*, instances: Iterable[Instance]) -> list[CertainRow]:
                     row.instance_id,
                     since,
                     row.compiling_frame,
-                    "far longer than it ever took",
+                    "far longer than its longest compilation so far",
                 )
             )
     return found

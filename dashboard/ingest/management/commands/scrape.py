@@ -25,32 +25,36 @@ class Command(BaseCommand):
 
     help = (
         "Reads the /metrics of vLLM and SGLang servers that run without an agent; --add and "
-        "--remove name them."
+        "--remove change the list of engines."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--project", help="The project's short name; may be left out when there is only one."
+            "--project", help="The project's short name; optional if there is only one project."
         )
         parser.add_argument(
             "--add", metavar="URL", help="Such as https://llm.example.com:8443/metrics."
         )
         parser.add_argument("--remove", metavar="URL")
         parser.add_argument("--engine", choices=tuple(FORMATS), default="vllm")
-        parser.add_argument("--model", default="", help="What it serves.")
-        parser.add_argument("--release", default="", help="Its version, as it is to be compared.")
+        parser.add_argument("--model", default="", help="The served model.")
+        parser.add_argument(
+            "--release", default="", help="Its version, for the comparison of versions."
+        )
         parser.add_argument("--environment", default="production")
         parser.add_argument(
-            "--gpu", default="", help="Such as 'NVIDIA H200': only like is compared with like."
+            "--gpu", default="", help="For example 'NVIDIA H200': only equal GPUs are compared."
         )
         parser.add_argument(
             "--log",
             metavar="FILE",
-            help="The start-up log of the engine at --of: how long compiling took.",
+            help="The start-up log of the engine at --of, for compile times.",
         )
         parser.add_argument("--of", metavar="URL", default="")
         parser.add_argument(
-            "--list", action="store_true", help="Says how each engine is, and reads none."
+            "--list",
+            action="store_true",
+            help="Prints the state of each engine without reading it.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -106,6 +110,8 @@ def _project(slug: str | None) -> Project:
     found = list((Project.objects.filter(slug=slug) if slug else Project.objects.all())[:2])
     if len(found) != 1:
         raise CommandError(
-            f"There is no project {slug}." if slug else "Say which project with --project."
+            f"There is no project {slug}."
+            if slug
+            else "Set --project: there is more than one project."
         )
     return found[0]

@@ -13,13 +13,13 @@ class Command(BaseCommand):
     """Creates a key and prints it once."""
 
     help = (
-        "Makes a key that reads (api), sends reports (ing) or tells of deployments (dep), and "
-        "prints it this once."
+        "Creates a key that reads (api), sends reports (ing) or records deployments (dep), and "
+        "prints the key once."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--project", help="The project's short name; may be left out when there is only one."
+            "--project", help="The project's short name; optional if there is only one project."
         )
         parser.add_argument(
             "--kind",
@@ -27,14 +27,18 @@ class Command(BaseCommand):
             default="api",
             help="api (default), ing or dep.",
         )
-        parser.add_argument("--name", default="", help="What it is for, such as prometheus.")
+        parser.add_argument(
+            "--name", default="", help="The purpose of the key, such as prometheus."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         slug = options["project"]
         found = list((Project.objects.filter(slug=slug) if slug else Project.objects.all())[:2])
         if len(found) != 1:
             raise CommandError(
-                f"There is no project {slug}." if slug else "Say which project with --project."
+                f"There is no project {slug}."
+                if slug
+                else "Set --project: there is more than one project."
             )
         _, text = key_create(
             project=found[0], kind=options["kind"], name=options["name"], actor_name="key_make"

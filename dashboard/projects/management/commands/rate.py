@@ -13,9 +13,8 @@ class Command(SettingsCommand):
     """Example: `manage.py rate --project ranking --set reports_per_second=200`."""
 
     help = (
-        "Shows or changes the quota of a project: how many reports a second it may send to "
-        "each web process, and how many of them"
-        " may wait to be folded. Above it agents receive 429 and wait."
+        "Shows or changes the quota of a project: reports per second to each web process, and "
+        "the maximum number of queued reports. Above the quota, agents receive 429 and wait."
     )
     names, example = (RATE_SETTING, WAITING_SETTING), f"{RATE_SETTING}=200"
 

@@ -18,10 +18,10 @@ class Command(BaseCommand):
         parser.add_argument(
             "--name",
             default="Default",
-            help="The project's name; an existing project is kept as it is.",
+            help="The project's name; an existing project is not changed.",
         )
         parser.add_argument(
-            "--user", help="A person who administers it; made with a new password if unknown."
+            "--user", help="The project's admin; created with a new password if unknown."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""How much slower a version is than it was itself, in words."""
+"""Drift text: describes how much slower a version is than on its first day."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dashboard.vocabulary.numbers import is_factor, magnitude
 
 
 class DriftLike(Protocol):
-    """What the text of a drift is made from: a drift of the judge, or a stored one."""
+    """Input of the text: a drift of the judge, or a stored one."""
 
     @property
     def metric(self) -> str: ...
@@ -20,10 +20,10 @@ class DriftLike(Protocol):
 
 
 def describe_drift(found: DriftLike) -> str:
-    """What has risen, and by how much."""
+    """Describes the metric and the size of its change."""
     of = f" of `{found.region}`" if found.region else ""
     way = "as long as" if is_factor(found.change) else "slower than"
     return (
         f"{find_metric(found.metric).phrase}{of} is {magnitude(found.change)} {way} on the "
-        "version's own first day, adjusted for load and time of day"
+        "version's first day, adjusted for load and time of day"
     )

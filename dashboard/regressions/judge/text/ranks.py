@@ -1,5 +1,5 @@
-"""What some ranks do otherwise than the others, in words; names of frames are the agent's and are
-only ever escaped."""
+"""Rank text: describes how some ranks differ from the others. Names of frames come from the agent
+and are only escaped."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dashboard.vocabulary.numbers import SPACE
 
 MAX_RANKS_NAMED, MAX_GRAPHS_NAMED = 6, 2
 KEY_CHARS = 9
-"""Enough of a key to tell two apart, and to find its folder by."""
+"""Number of characters that distinguish keys and identify a cache folder."""
 
 
 def describe_divergence(one: Divergence) -> str:
-    """One sentence without its full stop; it begins with the ranks."""
+    """One sentence without a full stop; it begins with the ranks."""
     who = _ranks(one.ranks)
     others = f"the {_plural(one.others, 'other')}" if one.others else "the others"
     where = f" in stage {one.stage}" if one.stage else ""
@@ -26,13 +26,13 @@ def describe_divergence(one: Divergence) -> str:
         )
     if one.kind == "limit":
         return (
-            f"{who} gave up compiling `{one.about}`{where} and {others} did not: a collective "
-            "inside may wait for ever"
+            f"{who} fell back to eager for `{one.about}`{where} and {others} did not: a "
+            "collective inside can hang"
         )
     if one.kind == "cache":
         return (
-            f"{who} compiled `{one.about}` that the caches served to {others}{where}: a slow "
-            "start of these ranks holds up all"
+            f"{who} missed the caches for `{one.about}`{where} and {others} did not: the slow "
+            "start of these ranks delays the job"
         )
     if one.kind == "graph":
         graphs = ", ".join(map(format_key, one.graphs[:MAX_GRAPHS_NAMED]))
@@ -40,7 +40,7 @@ def describe_divergence(one: Divergence) -> str:
         asked = f" ({graphs}{more})" if one.graphs else ""
         usual = f" ({format_key(one.usual_graph)})" if one.usual_graph else ""
         return (
-            f"{who} asked the caches for another graph of `{one.about}`{asked} than "
+            f"{who} requested a different graph of `{one.about}`{asked} from the caches than "
             f"{others}{usual}{where}"
         )
     if one.kind == "straggler":
@@ -48,11 +48,10 @@ def describe_divergence(one: Divergence) -> str:
             f"{who} {'is' if single else 'are'} behind with `{one.about}`{where}: {others} "
             "have compiled it"
         )
-    more = "more" if one.kind == "more" else "less"
-    times = _plural(abs(one.count - one.usual), "time")
+    more = "more" if one.kind == "more" else "fewer"
+    times = _plural(abs(one.count - one.usual), f"{more} time")
     return (
-        f"{who} compiled `{one.about}` {times} {more} often than {others}{where}: a collective "
-        "inside may wait for ever"
+        f"{who} compiled `{one.about}` {times} than {others}{where}: a collective inside can hang"
     )
 
 

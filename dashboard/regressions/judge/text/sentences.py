@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 MIN_REMAINDER = 1e-15
-"""As little as is left of a metric that all but ended."""
+"""The remainder of a metric that all but ended."""
 
 
 def orient_change(change: float, worse: int) -> float:
-    """A change of the metric itself where less is worse: half the throughput is 50 % lower, not
-    twice as bad."""
+    """Converts a change to the metric itself if less is worse: half the throughput is 50% lower,
+    not twice as bad."""
     return change if worse > 0 else change / max(1.0 + change, MIN_REMAINDER)
 
 
 def capitalize(sentence: str) -> str:
-    """A sentence starts with a capital, except where it starts with a metric's name."""
+    """Capitalizes the start of a sentence, except if the sentence starts with a metric's name."""
     return sentence if sentence.startswith(("p50", "p99")) else sentence[:1].upper() + sentence[1:]

@@ -1,4 +1,4 @@
-"""A verdict in one sentence, made from its evidence; names, times and a known cause come from the
+"""Verdict text: describes a verdict in one sentence. Names, times and a known cause come from the
 caller."""
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from dashboard.vocabulary.numbers import (
 from dashboard.vocabulary.reasons import UNDECIDED, describe_not_compared
 
 CONFIDENCE_NOTE = (
-    "Intervals are widened for every metric and for looking again each minute; they are "
-    "calibrated on simulated fleets, "
-    "not provably valid at every moment."
+    "Intervals are corrected for the number of metrics and for the evaluation at each minute. "
+    "They are calibrated on simulated fleets; their validity at every evaluation is not proven."
 )
 
 COUNTS_WITH_CAUSES = ("eager", "stalled")
-"""Counts of which a cause is known."""
+"""Counts with a known cause."""
+NO_ROLLBACK_ALONE = "not a reason to roll back on its own"
 MOST_LEVELS = 2
 MOST_MINOR = 3
 LONG_AGO_MINUTES = 120
-"""Minutes without a comparison after which HEALTHY says since when."""
+"""Minutes without a comparison after which HEALTHY states the last one."""
 LAYOUT_PHRASES: dict[Layout, str] = {
     "side_by_side": "",
     "day_before": f" on the same hosts 24{SPACE}h earlier",
-    "past_by_load": " on the same hosts before, adjusted for load,",
-    "last_day": " in its last day",
+    "past_by_load": " on the same hosts earlier, adjusted for load,",
+    "last_day": " on its last day",
 }
 
 
 def describe_baseline(baseline: str, layouts: tuple[Layout, ...]) -> str:
-    """The baseline, and where and when it was measured if that was not beside the candidate."""
+    """The baseline, with place and time of its measurement if it did not run side by side."""
     return baseline + LAYOUT_PHRASES[layouts[0] if layouts else "side_by_side"]
 
 
@@ -60,13 +60,13 @@ def verdict_sentence(
     say_minute: Callable[[int], str],
     cause: str | None = None,
 ) -> str:
-    """What happened, how much, against what, where and since when; `say_minute` turns an epoch
-    minute into a time."""
+    """The verdict with size, baseline, place and start of a change; `say_minute` formats an epoch
+    minute."""
     over = ended_phrases(outcome, say_minute)
     if outcome.verdict == "roll_back":
         off = outcome.last_candidate_minute if outcome.reason == "silent" else None
         done = (
-            f" It has made no call since {say_minute(off)}: this is what was said until then."
+            f" No traffic since {say_minute(off)}; the evidence is from before."
             if off is not None
             else ""
         )
@@ -82,15 +82,15 @@ def verdict_sentence(
 
 
 def ended_phrases(outcome: Outcome, say_minute: Callable[[int], str]) -> str:
-    """What a roll back rested on and is over, each in a sentence of its own."""
+    """Regions without traffic on which a ROLL BACK was based, one sentence each."""
     return "".join(
-        f" `{name}`, which was to be rolled back, has not been called since {say_minute(at)}."
+        f" Region `{name}`, flagged for rollback, has had no traffic since {say_minute(at)}."
         for name, at in outcome.ended
     )
 
 
 def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int], str]) -> str:
-    """What is ruled out, of which metric, and what could not be judged."""
+    """The changes that are ruled out, by metric, and the metrics without a result."""
     rows = {row.metric: row for row in outcome.evidence}
     bounds = {
         name: orient_change(max(bound, 0.0), rows[name].worse if name in rows else 1)
@@ -102,10 +102,9 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
         if metric.kind in ("latency", "level")
     )
     worst = magnitude(max(bounds.values(), default=0.0))
-    side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
     against = describe_baseline(baseline, outcome.layouts).rstrip(",")
     sentence = (
-        f"Nothing worse than {worst} in {format_minutes(outcome.look or 0)} {side} "
+        f"No regression above {worst} in {format_minutes(outcome.look or 0)} compared with "
         f"{against}{f': {each}' if len(bounds) > 1 else ''}."
     )
     if outcome.minor:
@@ -113,22 +112,22 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
         named = ", ".join(f"`{name}`" for name in outcome.minor[:MOST_MINOR]) + (
             f" and {more} more" if more > 0 else ""
         )
-        sentence += f" Not in it, for their few calls: {named}."
+        sentence += f" Excluded (too few calls): {named}."
     last = outcome.last_compared_minute
     if last is not None and outcome.minute - last > LONG_AGO_MINUTES:
-        sentence += f" Nothing was compared since {say_minute(last)}."
+        sentence += f" No calls have been compared since {say_minute(last)}."
     return sentence + not_judged_phrases(outcome, UNDECIDED)
 
 
 def not_judged_phrases(outcome: Outcome, reasons: Collection[str]) -> str:
-    """What stands beside the answer without being in it, for one of these reasons."""
+    """Metrics that the verdict excludes for one of these reasons."""
     silent = [
         row
         for row in outcome.evidence
         if row.hard and row.judged and row.reason in reasons and row.label == "NOT ENOUGH DATA"
     ]
     return "".join(
-        f" {capitalize(find_metric(row.metric).phrase)} is not judged: {UNDECIDED[row.reason]}."
+        f" {capitalize(find_metric(row.metric).phrase)} is not evaluated: {UNDECIDED[row.reason]}."
         for row in silent
     )
 
@@ -140,7 +139,7 @@ def roll_back_phrase(
     say_minute: Callable[[int], str],
     cause: str | None,
 ) -> str:
-    """What changed, and what is certainly wrong."""
+    """The change, and the confirmed fact."""
     stalled = any(row.drives and row.metric == "stalled" for row in outcome.evidence)
     certain = (fact for fact in outcome.facts if fact.severity == "roll_back")
     wrong = next((fact for fact in certain if not (stalled and fact.kind == "stalled_calls")), None)
@@ -155,7 +154,7 @@ def roll_back_phrase(
 def certain_phrase(
     fact: CertainFact, candidate: str, baseline: str, say_minute: Callable[[int], str]
 ) -> str:
-    """A certain fact with where and since when, and what the baseline shows."""
+    """A confirmed fact with place and start, and the baseline's result."""
     said = (
         f"{describe_fact(fact)}, on {plural_instances(fact)} of {candidate} since "
         f"{say_minute(fact.since)}"
@@ -165,9 +164,7 @@ def certain_phrase(
     if fact.kind == "compiled_nothing" and not fact.on_baseline:
         if fact.baseline_silent:
             return f"{said}; not comparable with {baseline}: agent versions differ"
-        served = (
-            "served it compiled" if fact.passed_on_baseline else "served no call of it compiled"
-        )
+        served = "ran it compiled" if fact.passed_on_baseline else "ran no call of it compiled"
         return f"{said}; {baseline} {served}"
     if fact.kind not in ("parity", "shadow_parity"):
         return (
@@ -181,15 +178,15 @@ def certain_phrase(
         else ""
     )
     before = (
-        f"it passed on {fact.passed_on_baseline} of {baseline}"
+        f"passed on {fact.passed_on_baseline} of {baseline}"
         if fact.passed_on_baseline
-        else f"{baseline} did not compare it"
+        else f"not checked on {baseline}"
     )
     return f"{said}{others}; {before}"
 
 
 def baseline_stalls_phrase(fact: CertainFact, baseline: str) -> str:
-    """What the baseline shows of calls beyond their budget."""
+    """The baseline's stalled calls beyond the budget."""
     if fact.baseline_silent:
         return f"; not comparable with {baseline}: agent versions differ"
     return (
@@ -234,7 +231,7 @@ def drivers_phrase(
         if cause is not None
         else next((found for row in counts if (found := find_main_cause(row))), None)
     )
-    # Eager and stalled calls stand last: what is known of a cause is about them.
+    # Eager and stalled calls come last, because the known cause explains them.
     explained = any(row.metric in COUNTS_WITH_CAUSES for row in counts)
     return "; ".join(parts) + (
         f": {known}" if known and explained else f"; {known}" if known else ""
@@ -242,14 +239,14 @@ def drivers_phrase(
 
 
 def is_count(row: Evidence) -> bool:
-    """Whether a row is told as a share or rate, even where its change is known."""
+    """True if a row is described as a share or rate, even if its change is known."""
     return row.change is None or row.unit == "share"
 
 
 def level_phrase(
     row: Evidence, baseline: str, say_minute: Callable[[int], str], several: bool
 ) -> str:
-    """A level against the baseline, with its interval and how many instances show it."""
+    """A level compared with the baseline, with its interval and the affected instances."""
     metric = find_metric(row.metric)
     change = row.change or 0.0
     if row.metric == "leak":
@@ -258,7 +255,7 @@ def level_phrase(
             f"{describe_baseline(baseline, row.layouts)}"
         )
         return (
-            f"GPU memory grows by {percent(row.candidate or 0.0)} an hour, {more}, on "
+            f"GPU memory grows by {percent(row.candidate or 0.0)} per hour, {more}, on "
             f"{instances_phrase(row)}{since_phrase(row, say_minute)}"
         )
     of = f" of `{row.region}`" if several and row.region else ""
@@ -277,7 +274,7 @@ def level_phrase(
 
 
 def count_phrase(row: Evidence) -> str:
-    """The share of calls that show a count, or how many there are an hour."""
+    """The share of calls that a count covers, or its rate per hour."""
     value = row.candidate or 0.0
     said = number(value) if row.unit == "per hour" else percent(value)
     return f"{said} {find_metric(row.metric).predicate or f'of calls: {row.metric}'}"
@@ -291,12 +288,12 @@ def baseline_phrase(row: Evidence, baseline: str) -> str:
 
 
 def since_phrase(row: Evidence, say_minute: Callable[[int], str]) -> str:
-    """Since when a row is regressed, if it is known."""
+    """The start of a regression, if known."""
     return f" since {say_minute(row.since)}" if row.since is not None else ""
 
 
 def instances_phrase(row: Evidence) -> str:
-    """How many of the candidate's instances show it."""
+    """The number of affected candidate instances."""
     count, total = row.affected_instances, row.candidate_instances
     unit = "host" if row.layouts[:1] in (("day_before",), ("past_by_load",)) else "instance"
     if count == total:
@@ -305,7 +302,7 @@ def instances_phrase(row: Evidence) -> str:
 
 
 def find_main_cause(row: Evidence) -> str | None:
-    """The most frequent cause in the agents' counts; an unknown one is not guessed."""
+    """The most frequent cause in the agents' counts; an unknown cause is not guessed."""
     return next(
         (said for cause in row.causes if (said := cause_sentence(cause, f"`{row.region}`"))), None
     )
@@ -318,26 +315,20 @@ def watch_sentence(
     say_minute: Callable[[int], str],
     cause: str | None,
 ) -> str:
-    """What changed, short of what a roll back asks for; or how little can be compared."""
+    """The change, with the reason against ROLL BACK; or the low share of comparable calls."""
     driving = [row for row in outcome.evidence if row.drives]
     if driving:
         hard = [row for row in driving if row.hard]
-        so = "not yet sure enough to roll back" if hard else "by itself no reason to roll back"
+        so = "more evidence is needed to roll back" if hard else NO_ROLLBACK_ALONE
         if hard and all(row.alone for row in hard):
-            so = (
-                "one instance shows nearly all of it, which is more often its machine than its "
-                "version"
-            )
+            so = "one instance accounts for nearly all of it: check its host first"
         return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; {so}."
     news = next((fact for fact in outcome.facts if fact.severity == "watch"), None)
     if news:
         why = f"; {cause}" if news.kind == "stalled_calls" and cause else ""
         return f"{certain_phrase(news, candidate, baseline, say_minute)}{why}."
     if outcome.drift:
-        return (
-            f"{drift_phrase(outcome.drift, candidate, say_minute)}; by itself no reason to "
-            "roll back."
-        )
+        return f"{drift_phrase(outcome.drift, candidate, say_minute)}; {NO_ROLLBACK_ALONE}."
     share = percent(outcome.comparable_share or 0.0)
     most = outcome.not_compared[0] if outcome.not_compared else None
     why = f": {not_compared_phrase(most)}" if most else ""
@@ -347,19 +338,15 @@ def watch_sentence(
 def drift_phrase(
     found: Sequence[SelfDrift], candidate: str, say_minute: Callable[[int], str]
 ) -> str:
-    """Where a version is slower than it was itself, and since when; of several regions the one that
-    changed most."""
+    """The drift of a version and its start; of several regions, the one that changed most."""
     worst = max(found, key=lambda one: one.change)
-    return (
-        f"{candidate} got slower by itself: {describe_drift(worst)}, since "
-        f"{say_minute(worst.since)}"
-    )
+    return f"{candidate} is drifting: {describe_drift(worst)}, since {say_minute(worst.since)}"
 
 
 def first_version_sentence(
     fact: CertainFact, *, candidate: str, say_minute: Callable[[int], str], cause: str = ""
 ) -> str:
-    """What is certain of a version that has nothing to be compared with."""
+    """A confirmed fact of a version without a baseline."""
     why = f"; {cause}" if cause else ""
     return capitalize(
         f"{describe_fact(fact)}, on {plural_instances(fact)} of {candidate} since "
@@ -368,7 +355,7 @@ def first_version_sentence(
 
 
 def plural_instances(fact: CertainFact) -> str:
-    """On how many instances a certain fact was seen, and which, where that matters."""
+    """The number of instances of a confirmed fact, with their names if they matter."""
     more = len(fact.instances) - len(fact.places)
     named = (
         f" ({', '.join(fact.places)}{f' and {more} more' if more > 0 else ''})"
@@ -381,68 +368,64 @@ def plural_instances(fact: CertainFact) -> str:
 
 
 def not_compared_phrase(item: NotCompared) -> str:
-    """What was not compared and why."""
+    """The calls or metric that were not compared, and the reason."""
     return f"{item.what} ({describe_not_compared(item.why)})"
 
 
 def not_enough_sentence(
     outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str]
 ) -> str:
-    """What is missing, what can be seen now, and the cheapest next step."""
+    """The missing data, the detectable change, and the cheapest next step."""
     missing = {
         "no_candidate": f"{candidate} has not reported a call yet.",
         "silent": f"{candidate} has been silent since "
         f"{say_minute(outcome.last_candidate_minute or outcome.minute)}.",
-        "warming_up": f"The instances of {candidate} are in their first "
-        f"5{SPACE}min, which are left out.",
-        "no_baseline": f"{baseline} did not run beside {candidate}, nor in the day before it.",
-        "one_after_the_other": f"{candidate} started after {baseline} had ended, "
-        f"and no call of {baseline} a day "
-        "before can be compared.",
-        "in_turn": f"{candidate} and {baseline} are called in turn, "
-        f"hardly ever within 5{SPACE}min of "
-        "each other: nothing can be compared.",
-        "no_common_host": f"{candidate} started after {baseline} had ended, "
-        f"on no host where {baseline} ran "
-        f"for 3{SPACE}h.",
-        "no_longer_compared": f"Nothing of {candidate} was compared with {baseline} since "
+        "warming_up": f"Instances of {candidate} are warming up; their first 5{SPACE}min are "
+        "excluded.",
+        "no_baseline": f"{baseline} had no traffic alongside {candidate} or in the preceding "
+        f"24{SPACE}h.",
+        "one_after_the_other": f"{candidate} started after {baseline} had ended, and {baseline} "
+        f"has no comparable calls 24{SPACE}h earlier.",
+        "in_turn": f"{candidate} and {baseline} rarely receive traffic within the same "
+        f"5{SPACE}min, so they cannot be compared.",
+        "no_common_host": f"{candidate} started after {baseline} had ended, on no host where "
+        f"{baseline} had run for 3{SPACE}h.",
+        "no_longer_compared": f"No calls of {candidate} have been compared with {baseline} since "
         f"{say_minute(outcome.last_compared_minute or 0)}.",
-        "no_common_stratum": f"{candidate} and {baseline} share no stratum and shape bucket.",
-        "too_few_calls": f"No instance of {candidate} and {baseline} made "
-        "20 calls of one shape within an "
-        "hour.",
-        "one_sided": f"{candidate} and {baseline} do not both report how long their calls take.",
-        "bucket_too_wide": f"How long calls of {candidate} and {baseline} "
-        "take lies in buckets of the engine "
-        "that are wider than the "
-        "difference. The agent in the engine's processes measures it.",
-        "muted": "Every metric that could be compared is muted in the settings: nothing is left to "
-        "judge.",
+        "no_common_stratum": f"{candidate} and {baseline} have no cohort and shape bucket in "
+        "common.",
+        "too_few_calls": f"No instance of {candidate} or {baseline} made 20 calls of one shape "
+        "within an hour.",
+        "one_sided": f"{candidate} and {baseline} do not both report call durations.",
+        "bucket_too_wide": f"The engine's histogram buckets are wider than the difference between "
+        f"{candidate} and {baseline}. Run the agent in the engine's processes to measure call "
+        "times.",
+        "muted": "Every comparable metric is muted in the settings: unmute a metric.",
         "too_short": f"Only {format_minutes(outcome.compared_minutes)} compared with "
         f"{baseline} so far.",
     }.get(outcome.reason)
     if missing is None:
         sees = (
-            f"A change under {magnitude(outcome.smallest_visible)} cannot be seen yet"
+            f"Changes below {magnitude(outcome.smallest_visible)} cannot be detected yet"
             if outcome.smallest_visible
-            else "No clear answer yet"
+            else "No clear result yet"
         )
         look = (
-            f"; next look at {say_minute(outcome.next_look)}"
+            f"; next check at {say_minute(outcome.next_look)}"
             if outcome.next_look is not None
             else ""
         )
-        side = "beside" if outcome.layouts[:1] in ((), ("side_by_side",)) else "against"
-        missing = f"{sees} {side} {describe_baseline(baseline, outcome.layouts).rstrip(',')}{look}."
+        against = describe_baseline(baseline, outcome.layouts).rstrip(",")
+        missing = f"{sees} compared with {against}{look}."
         missing += not_judged_phrases(outcome, ("one_sided", "bucket_too_wide"))
     step = next_step_phrase(outcome.next_step) if outcome.next_step else ""
     return f"{missing} {step}".rstrip() + adoption(outcome, candidate)
 
 
 def adoption(outcome: Outcome, candidate: str) -> str:
-    """Named where a version has so little of the traffic that few would notice it."""
+    """A note on a version with very little traffic."""
     return (
-        f" {candidate} has a low adoption: {percent(outcome.adoption or 0.0)} of calls."
+        f" Low traffic: {candidate} serves {percent(outcome.adoption or 0.0)} of calls."
         if outcome.low_adoption
         else ""
     )
@@ -452,16 +435,16 @@ def next_step_phrase(step: NextStep) -> str:
     """The cheapest step, as advice."""
     if step.kind == "add_instances":
         visible = (
-            f": smallest visible change {magnitude(step.visible)}"
+            f" to detect changes down to {magnitude(step.visible)}"
             if step.visible is not None
             else ""
         )
-        return f"{step.count} more {step.arm} instances on {step.stratum}{visible}."
+        return f"Add {step.count} {step.arm} instances on {step.stratum}{visible}."
     if step.kind == "run_side_by_side":
         where = f" on {step.stratum}" if step.stratum else ""
-        return f"Keep a baseline instance running{where} beside it for an hour."
+        return f"Keep a baseline instance running{where} alongside the candidate for an hour."
     if step.kind == "add_traffic":
-        return f"Send each instance at least {step.count} calls an hour."
+        return f"Send each instance at least {step.count} calls per hour."
     return f"Wait {format_minutes(step.minutes)}."
 
 

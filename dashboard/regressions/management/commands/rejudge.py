@@ -29,9 +29,9 @@ class Command(BaseCommand):
     """`manage.py rejudge --project ranking --since 30d --dry-run --set p50.smallest_effect=8`"""
 
     help = (
-        "Judges past deployments again from their kept minutes and prints what was said "
-        "then and what is said now. Without --dry-run, "
-        "what still runs is judged anew as well; nothing that was said earlier is rewritten."
+        "Re-evaluates past deployments from their retained minutes and prints the verdicts then "
+        "and now. Without --dry-run, live deployments are re-evaluated as well; past verdicts do "
+        "not change."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -40,7 +40,7 @@ class Command(BaseCommand):
             "--project",
             metavar="SLUG",
             required=True,
-            help="the project's short name, as it stands in its address",
+            help="the project's short name, as in its URL",
         )
         parser.add_argument(
             "--since",
@@ -51,14 +51,14 @@ class Command(BaseCommand):
         parser.add_argument(
             "--dry-run",
             action="store_true",
-            help="print, and leave even current verdicts as they are",
+            help="only print; do not re-evaluate live deployments",
         )
         parser.add_argument(
             "--set",
             nargs="+",
             metavar="NAME=VALUE",
             default=[],
-            help="try other settings; sizes in their unit, 8 is 8 %%",
+            help="try other settings, in the unit of the setting: 8 means 8%%",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -68,8 +68,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no project {options['project']!r}.")
         if options["set"] and not options["dry_run"]:
             raise CommandError(
-                "--set needs --dry-run: settings that are to hold are saved on the page "
-                "Settings > Judging."
+                "--set requires --dry-run: save permanent settings on the page Settings > Judging."
             )
         book = SettingsResolver(project_id=project.pk)
         tried = _tried(options["set"], filter_known(book.overrides(project_id=project.pk)))
@@ -88,12 +87,12 @@ class Command(BaseCommand):
             backtest_deployments(project=project, since_minute=since, settings_of=settings_of)
         )
         if options["dry_run"]:
-            self.stdout.write("Nothing is changed.")
+            self.stdout.write("No changes made.")
         else:
             schedule_rejudge(project_id=project.pk)
             self.stdout.write(
-                "What still runs is judged anew by the worker within seconds; what was "
-                "said earlier stays as it was."
+                "The worker re-evaluates live deployments within seconds; past verdicts do not "
+                "change."
             )
 
     def _say(self, found: BacktestResult) -> None:
@@ -105,11 +104,10 @@ class Command(BaseCommand):
             )
             self.stdout.write(f"  {line.sentence}")
         self.stdout.write(
-            f"{len(found.lines)} deployments judged again, {found.differing} would have "
-            "been told something else."
+            f"{len(found.lines)} deployments re-evaluated: {found.differing} verdicts would change."
         )
         for reason, count in found.reasons:
-            self.stdout.write(f"{count} left out: they {reason}.")
+            self.stdout.write(f"{count} skipped: they {reason}.")
 
 
 def _head(line: BacktestRow) -> str:
@@ -141,7 +139,9 @@ def _tried(words: list[str], below: Mapping[str, Value]) -> dict[str, Value]:
         for word in words:
             name, _, text = word.partition("=")
             if name not in names:
-                raise CommandError(f"{name!r} is no setting, expected one of {', '.join(names)}.")
+                raise CommandError(
+                    f"{name!r} is not a setting, expected one of {', '.join(names)}."
+                )
             tried[name] = names[name].read(text)
         return check_overrides(tried, below)
     except OverrideError as error:

@@ -102,7 +102,7 @@ def test_a_rate_is_shown_in_points_and_as_a_ratio_and_is_not_plotted() -> None:
         "5 to 31\u00a0times",
         None,
     )
-    assert row.effect == "matters from 2 times and +0.2\u00a0pts"
+    assert row.effect == "threshold 2 times and +0.2\u00a0pts"
 
 
 def test_a_change_explained_by_another_metric_names_that_metric_and_is_not_red() -> None:

@@ -89,7 +89,7 @@ def test_a_count_shows_the_number_of_affected_instances() -> None:
         "2 of 6 instances",
         "2 of 6 instances",
     )
-    assert "an hour on an instance" in shown(STORM).effect
+    assert "per hour and instance" in shown(STORM).effect
     assert "compile seconds" in shown(CACHE).effect
 
 
