@@ -319,7 +319,7 @@ def test_a_message_that_an_alert_began_is_not_replayed_when_it_is_over(
     alerts_sync()
     opened = Delivery.objects.get(kind="opened")
     with pytest.raises(
-        ValueError, match=r"A-1 is over \(recovered by itself\): this message would say"
+        ValueError, match=r"A-1 is over \(auto-recovered\): this message would say"
     ):
         redeliver_message(delivery=opened, user=user)
     opened.refresh_from_db()
