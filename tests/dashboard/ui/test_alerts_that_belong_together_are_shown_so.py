@@ -1,4 +1,4 @@
-"""The Alerts list and the Alert page show the related alerts of an alert and link to them."""
+"""The Alerts list and the Alert page say what an alert belongs to, and lead to the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOSTILE = "<b>gpu</b>"
 
 @pytest.fixture
 def together(project: Project) -> list[Alert]:
-    """Three models on one host, the first of them also in staging."""
+    """Three models on one machine, the first of them in staging as well."""
     for name in "abc":
         fleet = fleet_make(project, f"model-{name}")
         deployment = fleet.deploy("2")
@@ -40,16 +40,17 @@ def html(client: Client, address: str) -> str:
     return answer.content.decode()
 
 
-def test_the_list_names_the_group_and_links_to_its_alerts(
+def test_the_list_names_the_group_and_leads_to_its_alerts(
     signed_in: Client, together: list[Alert]
 ) -> None:
     group = AlertGroup.objects.get()
     page = html(signed_in, "")
     assert page.count(f'href="?group={group.pk}"') == 3
     assert (
-        "Environment: 3 alerts share machine &lt;b&gt;gpu&lt;/b&gt;" in page and HOSTILE not in page
+        "Possible common cause: 3 alerts share machine &lt;b&gt;gpu&lt;/b&gt;" in page
+        and HOSTILE not in page
     )
-    assert page.count("Also in") == 1  # the others name their group
+    assert page.count("Also in") == 1  # the others say their group
     only = html(signed_in, f"?group={group.pk}")
     assert (only.count('<th scope="row"><a'), "3 shown" in only, "Show all" in only) == (
         3,
@@ -63,11 +64,11 @@ def test_the_list_names_the_group_and_links_to_its_alerts(
 
 
 @pytest.mark.parametrize("odd", ["group=x", "group=-1", "group=" + "9" * 30, "version=%C2%B2"])
-def test_an_invalid_filter_is_ignored(signed_in: Client, together: list[Alert], odd: str) -> None:
+def test_an_odd_address_narrows_nothing(signed_in: Client, together: list[Alert], odd: str) -> None:
     assert html(signed_in, f"?{odd}").count('<th scope="row"><a') == 4
 
 
-def test_a_group_of_another_project_is_not_found(
+def test_a_group_of_another_project_is_not_there(
     signed_in: Client, together: list[Alert], other_project: Project
 ) -> None:
     foreign = AlertGroup.objects.create(
@@ -77,7 +78,7 @@ def test_a_group_of_another_project_is_not_found(
     assert "No alert here" in page and "secret" not in page
 
 
-def test_the_alert_page_lists_the_related_alerts_with_their_states(
+def test_the_page_of_an_alert_lists_the_others_with_their_states(
     signed_in: Client, together: list[Alert]
 ) -> None:
     Alert.objects.filter(pk=together[-1].pk).update(state="resolved", outcome="recovered")
@@ -94,7 +95,7 @@ def test_the_alert_page_lists_the_related_alerts_with_their_states(
     assert "alarms in other environments, too" in html(signed_in, f"{alone.number}/")
 
 
-def test_the_number_of_queries_does_not_grow_with_the_alerts(
+def test_more_alerts_ask_no_more_questions(
     signed_in: Client, together: list[Alert], project: Project
 ) -> None:
     counts = []
