@@ -1,5 +1,4 @@
-"""Messages and what became of them, for operators; addresses and secrets of channels are not
-shown."""
+"""Deliveries and their results, for operators; addresses and secrets of channels are hidden."""
 
 from django.contrib import admin
 

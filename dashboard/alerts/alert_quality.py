@@ -1,5 +1,5 @@
-"""How good the alerts were: what became of each, as operators said or as was seen, and which roll
-backs had no alert before."""
+"""Alert quality: the outcome of each alert, from operators' answers and observed rollbacks, and
+rollbacks that no alert preceded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dashboard.vocabulary.severity import ALERTING_VERDICTS
 
 PERIOD_DAYS = 90
 MIN_GRADED_ALERTS = 10
-"""With fewer graded ones a percentage would say more than is known."""
+"""Minimum number of graded alerts for a percentage; with fewer, the percentage is too imprecise."""
 
 TRUE_POSITIVE, FALSE_POSITIVE, NOT_GRADED = "right", "false", "not graded"
 NOT_RECOVERED = "not_helped"
@@ -38,30 +38,30 @@ OUTCOME_GRADES = {
     AlertOutcome.DISMISSED: FALSE_POSITIVE,
     NOT_RECOVERED: FALSE_POSITIVE,
 }
-"""Everything else is not graded: Resolved alone says that somebody closed it, not that it was
-right."""
+"""Other outcomes are not graded: Resolved means only that a person closed the alert, not that the
+alert was right."""
 
 
 @dataclass(frozen=True)
 class Proportion:
-    """A part of a whole, with the interval in which the true share lies with 95 % (Wilson)."""
+    """A part of a whole, with the 95% Wilson interval of the true share."""
 
     part: int
     whole: int
 
     @property
     def enough(self) -> bool:
-        """Whether a percentage can be said."""
+        """True if there are enough graded alerts to show a percentage."""
         return self.whole >= MIN_GRADED_ALERTS
 
     @property
     def value(self) -> float | None:
-        """None of nothing."""
+        """The share; None if the whole is zero."""
         return self.part / self.whole if self.whole else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """None of nothing."""
+        """Lower and upper end of the 95% interval; None if the whole is zero."""
         if not self.whole:
             return None
         z, n, share = 1.959964, self.whole, self.part / self.whole
@@ -76,29 +76,28 @@ class Proportion:
 
 @dataclass
 class OutcomeCounts:
-    """The alerts whose worst verdict was this one, by what became of them; an empty outcome is an
-    alert that is open."""
+    """Alerts with the same worst verdict, counted by outcome; an empty outcome is an open alert."""
 
     worst: str
     outcomes: Counter[str] = field(default_factory=Counter)
 
     def count(self, grade: str) -> int:
-        """How many got this grade."""
+        """Number of alerts with this grade."""
         return sum(
             count for outcome, count in self.outcomes.items() if grade_outcome(outcome) == grade
         )
 
     @property
     def precision(self) -> Proportion:
-        """The right ones among those that are graded."""
+        """Share of true positives among the graded alerts."""
         right = self.count(TRUE_POSITIVE)
         return Proportion(right, right + self.count(FALSE_POSITIVE))
 
 
 @dataclass(frozen=True)
 class RollbackCounts:
-    """Deployments whose calls went back to an earlier version, by the alert that they had before;
-    `recall` counts ROLL BACK alone."""
+    """Rolled-back deployments, counted by the worst alert that preceded the rollback; `recall`
+    counts ROLL BACK alerts only."""
 
     told: int
     watched: int
@@ -106,14 +105,13 @@ class RollbackCounts:
 
     @property
     def recall(self) -> Proportion:
-        """The least that it can be: people also roll back for reasons that no measurement here
-        shows."""
+        """A lower bound: people also roll back for reasons that these measurements do not cover."""
         return Proportion(self.told, self.told + self.watched + self.missed)
 
 
 @dataclass(frozen=True)
 class AlertQuality:
-    """What the page shows."""
+    """The content of the alert quality page."""
 
     graded: list[OutcomeCounts]
     roll_backs: RollbackCounts
@@ -121,12 +119,12 @@ class AlertQuality:
 
 
 def grade_outcome(outcome: str) -> str:
-    """What an outcome says about the alert."""
+    """The grade of an outcome: true positive, false positive or not graded."""
     return OUTCOME_GRADES.get(outcome, NOT_GRADED)
 
 
 def read_alert_quality(*, project: Project) -> AlertQuality:
-    """The last 90 days of a project; two queries."""
+    """Alert quality of a project over the last 90 days; two queries."""
     since = clock.now() - timedelta(days=PERIOD_DAYS)
     not_back = AlertEvent.objects.filter(alert=OuterRef("pk"), kind=EventKind.LEVEL_NOT_BACK)
     rows = Alert.objects.filter(
@@ -148,8 +146,8 @@ def read_alert_quality(*, project: Project) -> AlertQuality:
 
 
 def _count_rollbacks(project: Project, since: int) -> RollbackCounts:
-    """Ended deployments beside which an earlier version went on and no later one did, and those
-    that an alert saw go back."""
+    """Counts rollbacks: deployments that an alert saw rolled back, and ended deployments after
+    which an earlier version kept running and no later version did."""
     beside = Deployment.objects.filter(
         model=OuterRef("model"),
         environment=OuterRef("environment"),

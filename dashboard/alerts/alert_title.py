@@ -1,5 +1,5 @@
-"""An alert's name in a list: the model, the version and what is worse; the whole sentence stands in
-the time line."""
+"""Alert title: model, version and the main change, for lists; the timeline shows the full
+sentence."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ OTHER_RANKS_PATTERN = re.compile(r"\bthe [\d,]+[\s\u00a0]others?\b")
 
 
 def build_alert_title(*, model: str, version: str, sentence: str, evidence: Any) -> str:
-    """`ranker 2: p50 27 % slower, 28 % of calls run eager`; without a metric that drives it,
-    what the verdict says."""
+    """`ranker 2: p50 27 % slower, 28 % of calls run eager`; the sentence of the verdict if no
+    metric drives it."""
     rows = [row for row in select_strongest_evidence(evidence, limit=MAX_DRIVERS) if row["drives"]]
-    # Levels before counts, one of each: several metrics of one kind tell the same story.
+    # Levels before counts, one of each: several metrics of one kind describe the same change.
     regions = {
         row["region"]
         for row in select_strongest_evidence(evidence, limit=MAX_ROWS)
@@ -28,7 +28,7 @@ def build_alert_title(*, model: str, version: str, sentence: str, evidence: Any)
     levels = [_level(row, named=len(regions) > 1) for row in rows if _is_level(row)]
     counts = [_count(row) for row in rows if not _is_level(row)]
     said = ", ".join([*levels[:1], *counts[:1]])
-    # How many other ranks reported changes while a job starts: the time line says it with its time.
+    # The number of other ranks in a report changes while a job starts; only the timeline shows it.
     without_count = OTHER_RANKS_PATTERN.sub(
         "the others", sentence.removeprefix(f"Roll back {version}: ")
     )
@@ -40,7 +40,7 @@ def _is_level(row: EvidenceLine) -> bool:
 
 
 def _level(row: EvidenceLine, *, named: bool) -> str:
-    """`named`: the evidence is of several regions, so that the title says which one it means."""
+    """`named`: the evidence covers several regions, so the title names the region of this row."""
     ratio, before, after = row["change"] or 0.0, row["baseline"], row["candidate"]
     name = f"{row['name']} of {row['region']}" if named and row["region"] else row["name"]
     least = "at least " if row["baseline_at_most"] or row["candidate_at_most"] else ""

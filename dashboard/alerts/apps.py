@@ -1,4 +1,4 @@
-"""Django's entry for this app."""
+"""Django app configuration for alerts."""
 
 from django.apps import AppConfig
 
@@ -10,8 +10,8 @@ class AlertsConfig(AppConfig):
     label = "alerts"
 
     def ready(self) -> None:
-        """Hears of deployments that are joined and of versions that are accepted, inside the
-        transaction of either."""
+        """Connects the receivers for joined deployments and accepted versions; they run in the
+        sender's transaction."""
         from dashboard.alerts.joined import alerts_repoint  # noqa: PLC0415
         from dashboard.alerts.receivers import close_accepted_alerts  # noqa: PLC0415
         from dashboard.fleet.signals import deployments_joined  # noqa: PLC0415  # models load after the apps

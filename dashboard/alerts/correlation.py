@@ -1,5 +1,5 @@
-"""Which alarms belong together because what they run on is the same, and what that is; it knows no
-database and no clock."""
+"""Alert correlation: finds alerts that share machines, hardware or software changes, and names the
+shared traits; uses no database and no clock."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from functools import cached_property
 from dashboard.common.unicode_safety import visible_name
 
 MAX_ALARM_GAP = timedelta(minutes=10)
-"""Alarms further apart than this are no sign of one change."""
+"""Maximum time between two alarms with a common cause."""
 MIN_OVERLAP_RATIO = 0.5
-"""Of the machines of the smaller one, so many have to be the other's as well."""
+"""Minimum share of the smaller alarm's machines that both alarms must have in common."""
 MIN_ALARMED_RATIO = 0.5
-"""What many models run on (a GPU type, say) counts only where so many of the models that run on it
-alarm."""
+"""Minimum share of the models with a common trait (a GPU type, for example) that must alarm before
+the trait counts."""
 TRAIT_KINDS = ("machine", "changed", "GPU", "driver", "torch")
-"""What may be shared, the most telling first."""
+"""Kinds of traits that alarms may share, the most significant first."""
 DECISIVE_KINDS = ("machine", "changed")
-"""What tells by itself; the others are often those of the whole fleet."""
+"""Kinds that are significant on their own; the other kinds often apply to the whole fleet."""
 MAX_TRAITS_NAMED, MAX_NAME_LENGTH = 3, 60
-"""Things that a title names, and the characters of each."""
+"""Maximum number of traits in a title, and maximum length of each name."""
 
 Trait = tuple[str, str]
-"""One of KINDS, and which: ("machine", "gpu-7"), ("changed", "driver 570 to 580")."""
+"""A kind from TRAIT_KINDS and a name: `("machine", "gpu-7")`, `("changed", "driver 570 to
+580")`."""
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """An alert, what it is about, and what that ran on when it opened."""
+    """An alert, its version and model, and the traits of its environment when it opened."""
 
     id: int
     version: int
@@ -41,13 +42,13 @@ class Alarm:
 
     @cached_property
     def machines(self) -> frozenset[Trait]:
-        """Those that it runs on."""
+        """The machines that the version runs on."""
         return frozenset(trait for trait in self.traits if trait[0] == "machine")
 
 
 @dataclass(frozen=True)
 class SharedTrait:
-    """Something that several alarms have in common, and how many of them."""
+    """A trait that several alarms have in common, and the number of those alarms."""
 
     kind: str
     name: str
@@ -55,11 +56,11 @@ class SharedTrait:
 
 
 def cluster_alarms(alarms: Iterable[Alarm], running: Mapping[Trait, int]) -> list[list[Alarm]]:
-    """The alarms that share something and came within the window, as groups of two or more
-    versions; in whatever order they are given.
+    """Groups of alarms from two or more versions that share a trait and opened within
+    MAX_ALARM_GAP. The result does not depend on the input order.
 
-    `running` says how many models run on something now; what is not in it is shared by nobody
-    else."""
+    `running` maps a trait to the number of models that have it now; a trait that is missing there
+    belongs to no other model."""
     ordered = sorted(alarms, key=lambda alarm: (alarm.at, alarm.id))
     root = {alarm.id: alarm.id for alarm in ordered}
 
@@ -103,8 +104,8 @@ def cluster_alarms(alarms: Iterable[Alarm], running: Mapping[Trait, int]) -> lis
 
 
 def find_shared_traits(alarms: Sequence[Alarm], running: Mapping[Trait, int]) -> list[SharedTrait]:
-    """What at least two versions of these have in common, what most share and what tells most
-    first."""
+    """Traits that at least two of these versions have in common, sorted by number of alarms, then
+    by significance."""
     counts = Counter(trait for alarm in alarms for trait in alarm.traits)
     several = [trait for trait, count in counts.items() if count > 1]
     telling = [
@@ -117,15 +118,15 @@ def find_shared_traits(alarms: Sequence[Alarm], running: Mapping[Trait, int]) ->
 
 
 def format_group_title(alarms: int, shared: Sequence[SharedTrait]) -> str:
-    """`Environment: 3 alerts share machine gpu-7, driver 570 to 580 (2 of 3)`."""
-    return f"Environment: {alarms} alerts share {format_shared_traits(alarms, shared)}"
+    """`Possible common cause: 3 alerts share machine gpu-7, driver 570 to 580 (2 of 3)`."""
+    return f"Possible common cause: {alarms} alerts share {format_shared_traits(alarms, shared)}"
 
 
 def format_shared_traits(alarms: int, shared: Sequence[SharedTrait]) -> str:
-    """The first few of what is shared, each with how many share it where that is not all."""
+    """The first shared traits, each with its number of alarms unless all alarms share it."""
     names = [_format_trait(one, alarms) for one in shared[:MAX_TRAITS_NAMED]]
     more = [f"{len(shared) - MAX_TRAITS_NAMED} more"] if len(shared) > MAX_TRAITS_NAMED else []
-    return ", ".join([*names, *more]) or "what they run on"
+    return ", ".join([*names, *more]) or "the same environment"
 
 
 def _match_alarms(
@@ -135,8 +136,8 @@ def _match_alarms(
     earlier: Sequence[Alarm],
     running: Mapping[Trait, int],
 ) -> Iterable[Alarm]:
-    """Those of `apart` that this trait puts beside the alarm; several deployments of one version
-    alone are no sign of the environment."""
+    """The alarms of `apart` that this trait connects with the alarm. Several deployments of one
+    version alone are no evidence of a common cause."""
     if trait[0] in DECISIVE_KINDS:
         return [
             one

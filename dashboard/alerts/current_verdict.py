@@ -1,5 +1,5 @@
-"""Which verdict stands for a deployment: the current one, or the last bad one while an alert is
-open; every page asks here."""
+"""Current verdict of a deployment: the newest verdict, or the last bad one while an alert is open.
+All pages use this module."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dashboard.regressions.models import RetainedVerdict, Verdict
 from dashboard.vocabulary.severity import ALERTING_VERDICTS, rank_severity
 
 MAX_VERDICTS_SEARCHED = 24
-"""Verdicts of an alert that are searched for ranks that diverged."""
+"""Maximum number of verdicts of an alert that are searched for a rank divergence."""
 
 
 def annotate_open_alert(rows: QuerySet[Verdict]) -> QuerySet[Verdict]:
-    """The same verdicts, each with the alert that keeps its deployment at WATCH or worse, and with
-    the kind that then stands. The silence of a model is about each of its live versions."""
+    """Annotates verdicts with the open alert that keeps the deployment at WATCH or worse, and with
+    the kind that results from it. A model's silence alert applies to each of its live versions."""
     rows = rows.annotate(
         live_model=Case(When(deployment__ended_minute=None, then=F("deployment__model_id")))
     )
@@ -33,13 +33,13 @@ def annotate_open_alert(rows: QuerySet[Verdict]) -> QuerySet[Verdict]:
 
 
 def resolve_current_verdicts(rows: QuerySet[Verdict]) -> list[Verdict]:
-    """Current verdicts in the order given, each replaced by the last bad one where an open alert
-    outlives it; two more queries at most."""
+    """Current verdicts in the given order. While an alert is open, its last bad verdict replaces a
+    better one. At most two more queries."""
     return apply_open_alerts(list(annotate_open_alert(rows)))
 
 
 def apply_open_alerts(current: Sequence[Verdict]) -> list[Verdict]:
-    """The same for verdicts that were read by `annotate_open_alert`."""
+    """Does the same for verdicts that `annotate_open_alert` annotated."""
     outlived = {
         row.deployment_id: pk
         for row in current
@@ -56,7 +56,7 @@ def apply_open_alerts(current: Sequence[Verdict]) -> list[Verdict]:
 
 
 def resolve_current_verdict(*, deployment_id: int) -> Verdict | None:
-    """What stands for one deployment; None where it was never evaluated."""
+    """The current verdict of one deployment; None if it was never evaluated."""
     rows = Verdict.objects.filter(deployment_id=deployment_id, current=True).select_related(
         "deployment", "baseline__version"
     )
@@ -64,8 +64,8 @@ def resolve_current_verdict(*, deployment_id: int) -> Verdict | None:
 
 
 def resolve_pair_verdict(verdict: Verdict | None) -> Verdict | None:
-    """The verdict on two versions, replaced by the last bad one on the same two where an open alert
-    outlives it."""
+    """The verdict on two versions. While an alert is open, the last bad verdict on the same two
+    versions replaces a better one."""
     stands = (
         resolve_current_verdict(deployment_id=verdict.deployment_id)
         if verdict is not None and verdict.current
@@ -79,7 +79,8 @@ def resolve_pair_verdict(verdict: Verdict | None) -> Verdict | None:
 
 
 def find_divergence_alert(*, deployment_id: int) -> Alert | None:
-    """The open alert of a deployment that a divergence of ranks is in; two queries."""
+    """The open alert of a deployment, if one of its verdicts contains a rank divergence; two
+    queries."""
     rows = Alert.objects.filter(deployment_id=deployment_id, cause=AlertCause.REGRESSION).exclude(
         state=AlertState.RESOLVED
     )
@@ -95,7 +96,7 @@ def find_divergence_alert(*, deployment_id: int) -> Alert | None:
 
 
 def find_divergence_verdict(verdicts: Iterable[Verdict | None]) -> Verdict | None:
-    """The first of these that a divergence of ranks is in."""
+    """The first verdict that contains a rank divergence."""
     return next(
         (
             verdict
@@ -107,8 +108,8 @@ def find_divergence_verdict(verdicts: Iterable[Verdict | None]) -> Verdict | Non
 
 
 def query_verdict_alerts() -> QuerySet[Alert]:
-    """Alerts that keep a deployment at WATCH or worse: those of a verdict before those of silence.
-    The silence of a whole fleet is about no single model."""
+    """Unresolved alerts that keep a deployment at WATCH or worse; regression alerts come before
+    silence alerts. Fleet silence is excluded because it concerns no single model."""
     unresolved = Alert.objects.exclude(state=AlertState.RESOLVED).exclude(
         cause=AlertCause.FLEET_SILENCE
     )
@@ -116,8 +117,8 @@ def query_verdict_alerts() -> QuerySet[Alert]:
 
 
 def build_verdict_alerts_subquery(*, deployment: str, live_model: str) -> QuerySet[Alert]:
-    """For a subquery: those of the deployment that these fields of the outer row name; `live_model`
-    is NULL for one that ended."""
+    """Subquery: alerts of the deployment in the named field of the outer row. `live_model` is NULL
+    for an ended deployment."""
     silence = Q(cause=AlertCause.SILENCE, deployment__model_id=OuterRef(live_model))
     return query_verdict_alerts().filter(
         Q(cause=AlertCause.REGRESSION, deployment=OuterRef(deployment)) | silence
@@ -153,8 +154,8 @@ def _replace_verdict(
 
 
 def _build_alert_verdict(row: Verdict, alert: Alert) -> Verdict:
-    """What the alert says, where no verdict says it: instances fell silent, or the verdict is no
-    longer kept."""
+    """A verdict built from the alert, for alerts without a stored verdict: instances stopped
+    reporting, or the verdict was deleted."""
     return Verdict(
         pk=row.pk,
         project_id=row.project_id,

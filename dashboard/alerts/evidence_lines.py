@@ -12,12 +12,12 @@ from dashboard.vocabulary.numbers import SPACE
 from dashboard.vocabulary.severity import LABELS, ROLL_BACK, WATCH
 
 RANKS_DIVERGED = "ranks_diverged"
-"""Comes before changes: under an alert of something else this is what is new."""
+"""Sorted before changes: in an alert about something else, diverged ranks are the news."""
 
 
 class EvidenceLine(TypedDict):
-    """One metric of one region: `change` of the metric itself as a ratio minus 1 with its interval,
-    and `text` in words.
+    """One metric of one region: `change` is the ratio minus 1 with its interval, and `text` is the
+    sentence for people.
 
     `minutes` is the window of both values, and `window` its kind: matched, last or start.
     `baseline_at_most`, `candidate_at_most`: the value is only a bound, and so is the change."""
@@ -44,8 +44,8 @@ class EvidenceLine(TypedDict):
 
 
 def select_strongest_evidence(evidence: Any, limit: int = 3) -> list[EvidenceLine]:
-    """What the verdict rests on: wrong results, ranks that went apart, the largest changes, then
-    other facts that are certain; without any of them the largest changes that were judged."""
+    """The strongest evidence of a verdict, in this order: wrong results, diverged ranks, the
+    largest changes, other confirmed facts. Without any of these, the largest evaluated changes."""
     changes, facts = read_changes(evidence), read_facts(evidence)
     driving = [one for one in changes if one.drives]
     regressed = [one for one in changes if one.regressed and not one.drives]
@@ -64,12 +64,12 @@ def select_strongest_evidence(evidence: Any, limit: int = 3) -> list[EvidenceLin
 
 
 def list_driving_metrics(evidence: Any) -> set[tuple[str, str]]:
-    """Metric and region of every row that the verdict rests on."""
+    """Metric and region of every row that drives the verdict."""
     return {(one.metric, one.region) for one in read_changes(evidence) if one.drives}
 
 
 def _fact(fact: StoredFact) -> EvidenceLine:
-    """What is certain has no interval: words only."""
+    """A confirmed fact has no interval, only text."""
     count = len(fact.instances or ())
     on = f", on {count}{SPACE}instance{'' if count == 1 else 's'}" if count else ""
     line = _line(Change(fact.kind, affected_instances=count or None))
@@ -113,8 +113,8 @@ def _line(change: Change) -> EvidenceLine:
 
 
 def format_change(change: Change) -> str:
-    """+31 % (13 to 52 %), 19.3 to 25.3 ms, matched 57 min: the change with the two values it is
-    computed from, and their window."""
+    """`+31 % (13 to 52 %), 19.3 to 25.3 ms, matched 57 min`: the change, the two values behind it,
+    and their window."""
     if change.unit in ("share", "per hour") and change.candidate is not None:
         of = f" of {change.named.share_of or 'calls'}" if change.unit == "share" else ""
         before = f" (before: {change.baseline_said})" if change.baseline is not None else ""

@@ -1,5 +1,5 @@
-"""Two deployments that late data shows to be one: their alerts become those of the one that is
-kept."""
+"""Joined deployments: when late data shows that two deployments are one, their alerts move to the
+deployment that is kept."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dashboard.fleet.models import Deployment
 
 
 def alerts_repoint(sender: type[Deployment], gone: Deployment, kept: Deployment, **_: Any) -> None:
-    """Where both have an open alert of the same cause, that of the deployment that is kept goes on;
-    the other closes with its messages."""
+    """Moves alerts to the kept deployment. If both deployments have an open alert with the same
+    cause, the alert of the kept one continues and the other is closed."""
     lock_project(
         kept.project_id
-    )  # Before the alerts are read: a person or the judge may be changing them.
+    )  # Lock before reading the alerts: a person or a verdict may be changing them.
     open_now = {
         alert.cause: alert
         for alert in Alert.objects.filter(deployment=kept).exclude(state=AlertState.RESOLVED)
@@ -25,9 +25,9 @@ def alerts_repoint(sender: type[Deployment], gone: Deployment, kept: Deployment,
         other = open_now.get(alert.cause)
         if other is None or alert.state == AlertState.RESOLVED:
             alert.save(update_fields=["deployment"])
-        else:  # Moved as it closes: a deployment has one open alert of a cause.
+        else:  # alert_close saves the move: a deployment has at most one open alert per cause.
             text = (
-                f"Late data shows that this deployment and that of A-{other.number} are one; "
-                f"A-{other.number} goes on."
+                f"Late data shows that A-{other.number} is about the same deployment. "
+                f"A-{other.number} continues."
             )
             alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=text)

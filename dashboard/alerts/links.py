@@ -1,4 +1,4 @@
-"""The addresses of pages that messages link to."""
+"""URLs of the pages that messages link to."""
 
 from urllib.parse import quote, urlencode
 
@@ -21,12 +21,12 @@ def group_url(*, project: str, group: int) -> str:
 
 
 def version_alerts_url(*, project: str, version: int) -> str:
-    """The alerts of a version, in whatever environments."""
+    """The alerts of a version in all environments."""
     return _page(project, f"alerts/?version={version}")
 
 
 def compare_url(*, project: str, model_id: int, baseline_id: int | None, candidate_id: int) -> str:
-    """The evidence: two versions side by side."""
+    """The evidence: the comparison of two versions."""
     chosen = (
         {"a": baseline_id, "b": candidate_id} if baseline_id is not None else {"b": candidate_id}
     )

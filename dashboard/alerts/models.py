@@ -1,4 +1,5 @@
-"""Alerts, their time line, the channels, the outbox of deliveries, and the switch."""
+"""Models of alerts: alerts, timelines, channels, the outbox of deliveries, rules and kill
+switches."""
 
 from django.conf import settings
 from django.db import models
@@ -11,7 +12,7 @@ from dashboard.regressions.models import Verdict
 
 
 class AlertState(models.TextChoices):
-    """Where an alert stands."""
+    """State of an alert."""
 
     OPEN = "open", "Open"
     ACKNOWLEDGED = "acknowledged", "Acknowledged"
@@ -20,73 +21,75 @@ class AlertState(models.TextChoices):
 
 
 class AlertCause:
-    """What an alert is about."""
+    """Subject of an alert."""
 
     REGRESSION = "regression"
     """Follows the verdicts of its deployment."""
     SILENCE = "silence"
-    """More than half of a model's instances stopped reporting together; its deployment is the one
-    that most of them run."""
+    """More than half of a model's instances stopped reporting together. The deployment is the one
+    with most of these instances."""
     FLEET_SILENCE = "fleet_silence"
-    """The same of a whole project; its deployment is one of many."""
+    """More than half of a project's instances stopped reporting together. The deployment is one of
+    the affected ones."""
     SILENT = (SILENCE, FLEET_SILENCE)
 
 
 class AlertOutcome(models.TextChoices):
-    """How an alert ended."""
+    """Outcome of an alert."""
 
     ROLLED_BACK = "rolled_back", "Rolled back"
     REPLACED = "replaced", "Replaced by a later version"
-    STOPPED = "stopped", "No traffic any more"
-    RECOVERED = "recovered", "Recovered by itself"
-    RESOLVED = "resolved", "Resolved by a person"
-    DISMISSED = "dismissed", "False alarm"
-    ACCEPTED = "accepted", "Accepted as the new normal"
+    STOPPED = "stopped", "Traffic stopped"
+    RECOVERED = "recovered", "Auto-recovered"
+    RESOLVED = "resolved", "Resolved manually"
+    DISMISSED = "dismissed", "False positive"
+    ACCEPTED = "accepted", "Accepted as new baseline"
 
 
 class EventKind(models.TextChoices):
-    """What a line of the time line tells."""
+    """Kind of a timeline event."""
 
     OPENED = "opened", "Opened"
     VERDICT = "verdict", "Verdict changed"
     EVIDENCE = "evidence", "More evidence"
     ACKNOWLEDGED = "acknowledged", "Acknowledged"
     SNOOZED = "snoozed", "Snoozed"
-    REOPENED = "reopened", "Open again"
+    REOPENED = "reopened", "Reopened"
     RESOLVED = "resolved", "Resolved"
-    DISMISSED = "dismissed", "False alarm"
+    DISMISSED = "dismissed", "False positive"
     DELIVERED = "delivered", "Delivered"
     FAILED = "failed", "Not delivered"
-    GROUPED = "grouped", "Together with others"
-    REPEATED = "repeated", "Said again"
+    GROUPED = "grouped", "Related alerts"
+    REPEATED = "repeated", "Reminder sent"
     ESCALATED = "escalated", "Escalated"
     ROLLBACK_SEEN = "rollback_seen", "Rolled back"
-    LEVEL_BACK = "level_back", "The old level is back"
-    LEVEL_NOT_BACK = "level_not_back", "Rolling back did not help"
-    LEVEL_UNKNOWN = "level_unknown", "Recovery not known"
+    LEVEL_BACK = "level_back", "Recovered"
+    LEVEL_NOT_BACK = "level_not_back", "Not recovered"
+    LEVEL_UNKNOWN = "level_unknown", "Recovery unknown"
 
 
 class AlertGroup(models.Model):
-    """Alerts of several versions that came together and share what they run on; each keeps its own
-    life."""
+    """Alerts of several versions that opened together and share an environment; each alert keeps
+    its own state."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    title = models.TextField(help_text="What they share, in words, with how many they are.")
+    title = models.TextField(help_text="Number of alerts, and the traits they share.")
     shared = models.JSONField(
-        default=list, help_text="What they share: kind, name, and how many alerts do."
+        default=list, help_text="Shared traits: kind, name and number of alerts."
     )
-    opened_at = models.DateTimeField(help_text="When the first of them opened.")
+    opened_at = models.DateTimeField(help_text="Opening time of the first alert.")
 
     class Meta:
         db_table = "alert_group"
 
 
 class Alert(models.Model):
-    """One per deployment and cause; whoever changes it holds its project's row."""
+    """One alert per deployment and cause; code that changes a row must hold the lock on the
+    project's row."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="alerts")
-    number = models.IntegerField(help_text="Counts within the project: A-418.")
+    number = models.IntegerField(help_text="Number within the project: A-418.")
     cause = models.CharField(max_length=64, default=AlertCause.REGRESSION)
     state = models.CharField(max_length=16, choices=AlertState.choices, default=AlertState.OPEN)
     verdict = models.ForeignKey(
@@ -94,12 +97,10 @@ class Alert(models.Model):
         null=True,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="The newest one in the time line.",
+        help_text="The newest verdict in the timeline.",
     )
-    severity = models.CharField(
-        max_length=16, help_text="The bad verdict it stands for: WATCH or ROLL BACK."
-    )
-    worst = models.CharField(max_length=16, help_text="The worst verdict it ever stood for.")
+    severity = models.CharField(max_length=16, help_text="Current severity: WATCH or ROLL BACK.")
+    worst = models.CharField(max_length=16, help_text="The worst severity so far.")
     title = models.TextField()
     opened_at = models.DateTimeField()
     acknowledged_at = models.DateTimeField(null=True)
@@ -109,7 +110,7 @@ class Alert(models.Model):
         max_length=32,
         default="",
         choices=AlertOutcome.choices,
-        help_text="Empty while it is not known.",
+        help_text="Empty while the alert is unresolved.",
     )
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -118,7 +119,7 @@ class Alert(models.Model):
         AlertGroup, null=True, on_delete=models.SET_NULL, related_name="alerts"
     )
     ran_on = models.JSONField(
-        null=True, help_text="What it ran on when it opened; None until that was looked at."
+        null=True, help_text="Environment traits when the alert opened; None until they are read."
     )
 
     class Meta:
@@ -138,7 +139,7 @@ class Alert(models.Model):
 
 
 class AlertEvent(models.Model):
-    """One line of an alert's time line."""
+    """One event in the timeline of an alert."""
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="events")
     at = models.DateTimeField()
@@ -158,7 +159,7 @@ class AlertEvent(models.Model):
 
 
 class Channel(models.Model):
-    """Where messages go. The address is a secret: it is never shown whole again."""
+    """Destination of notifications. The address is a secret and is never shown in full again."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="channels")
     kind = models.CharField(
@@ -172,13 +173,13 @@ class Channel(models.Model):
         ],
     )
     name = models.CharField(max_length=100)
-    address = models.TextField(help_text="The webhook's URL, or a mail address.")
-    secret = models.TextField(default="", help_text="What signs generic webhooks.")
-    secret_previous = models.TextField(default="", help_text="The one before, while it is rotated.")
+    address = models.TextField(help_text="URL of the webhook, or a mail address.")
+    secret = models.TextField(default="", help_text="Signing secret of generic webhooks.")
+    secret_previous = models.TextField(default="", help_text="Previous secret, during a rotation.")
     enabled = models.BooleanField(default=True)
     disabled_reason = models.TextField(default="")
     not_before = models.DateTimeField(
-        null=True, help_text="The next moment it may be sent to: its pace, or what it asked for."
+        null=True, help_text="Earliest time of the next message, by pace or Retry-After."
     )
     created_at = models.DateTimeField()
 
@@ -187,8 +188,8 @@ class Channel(models.Model):
 
 
 class Rule(models.Model):
-    """Which alerts go to which channels, an empty list meaning any; a project without rules sends
-    ROLL BACK, and ranks that went apart, to every channel."""
+    """Maps alerts to channels; an empty list matches everything. A project without rules sends ROLL
+    BACK and diverged ranks to every channel."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="rules")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="rules")
@@ -201,7 +202,7 @@ class Rule(models.Model):
     escalate_minutes = models.IntegerField(null=True)
     escalate_to = models.ForeignKey(Channel, null=True, on_delete=models.SET_NULL, related_name="+")
     roll_back_passes = models.BooleanField(
-        default=True, db_default=True, help_text="Whether ROLL BACK is sent in quiet hours, too."
+        default=True, db_default=True, help_text="True if ROLL BACK alerts ignore quiet hours."
     )
 
     class Meta:
@@ -209,8 +210,7 @@ class Rule(models.Model):
 
 
 class MaintenanceWindow(models.Model):
-    """A time in which messages wait: of one environment or model or, where that is empty, of
-    any."""
+    """A period in which messages are held; an empty environment or model matches everything."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     environment = models.CharField(max_length=64, default="", blank=True)
@@ -226,29 +226,30 @@ class MaintenanceWindow(models.Model):
 
 
 class DeliveryState(models.TextChoices):
-    """How far a message got."""
+    """State of a message."""
 
     WAITING = "waiting", "Waiting"
     DELIVERED = "delivered", "Delivered"
-    DEAD = "dead", "Given up"
-    MERGED = "merged", "Merged into a later message"
-    HELD = "held", "Held back"
+    DEAD = "dead", "Failed"
+    MERGED = "merged", "Merged into a later notification"
+    HELD = "held", "On hold"
 
 
 class DeliveryKind(models.TextChoices):
-    """What a message is about."""
+    """Subject of a message."""
 
     OPENED = "opened", "Opened"
     CHANGED = "changed", "Changed"
     RESOLVED = "resolved", "Resolved"
     TEST = "test", "Test"
-    REPEATED = "repeated", "Said again"
+    REPEATED = "repeated", "Reminder"
     ESCALATED = "escalated", "Escalated"
     DIGEST = "digest", "Several alerts"
 
 
 class Delivery(models.Model):
-    """A message to one channel, from the moment it is owed until it is delivered or given up."""
+    """A message to one channel, from the moment it is queued until it is delivered or has
+    failed."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries")
@@ -257,11 +258,10 @@ class Delivery(models.Model):
     message_id = models.CharField(
         max_length=64,
         unique=True,
-        help_text="Made from alert, channel and event: the same event is owed once.",
+        help_text="Hash of alert, channel and event: one message per event and channel.",
     )
     facts = models.JSONField(
-        help_text="What there is to tell, as it was when the event happened; the channel puts it "
-        "into words."
+        help_text="Payload at the time of the event; the channel turns it into text."
     )
     state = models.CharField(
         max_length=16, default=DeliveryState.WAITING, choices=DeliveryState.choices
@@ -270,7 +270,7 @@ class Delivery(models.Model):
     next_attempt_at = models.DateTimeField()
     leased_until = models.DateTimeField(null=True)
     held_until = models.DateTimeField(
-        null=True, help_text="Until when it was held back, if it was."
+        null=True, help_text="End of the hold, if the message was held."
     )
     last_status = models.IntegerField(null=True)
     last_answer = models.TextField(default="")
@@ -294,7 +294,8 @@ class Delivery(models.Model):
 
 
 class DeliveryAttempt(models.Model):
-    """One try to deliver a message; a try without an end was cut off with its worker."""
+    """One attempt to deliver a message; an attempt without an end was interrupted with its
+    worker."""
 
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="tries")
     started_at = models.DateTimeField()
@@ -307,8 +308,7 @@ class DeliveryAttempt(models.Model):
 
 
 class RollbackGuide(models.Model):
-    """How the owners of a model roll back: a text or URL with {version} and {baseline} filled
-    in."""
+    """Rollback runbook of a model: a text or a URL with placeholders {version} and {baseline}."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model_name = models.CharField(max_length=200)

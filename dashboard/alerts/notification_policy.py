@@ -1,5 +1,5 @@
-"""Decides who is told of an alert and when, from rows and a moment: it knows no database and no
-clock."""
+"""Notification policy: decides which channels are notified of an alert and when; uses no database
+and no clock."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from zoneinfo import ZoneInfo
 from dashboard.vocabulary.severity import ROLL_BACK
 
 MAX_HOLD_PERIODS = 20
-"""Windows and quiet hours that follow one another are looked through so many times; what is longer
-is looked at again then."""
+"""Maximum number of consecutive maintenance windows and quiet hours that are followed. A longer
+hold is checked again when it ends."""
 
 
 @dataclass(frozen=True)
 class RuleRow:
-    """What one rule asks for; an empty tuple asks for any. Quiet hours are in the project's time
-    zone and may go over midnight."""
+    """One rule; an empty tuple matches everything. Quiet hours are in the project's time zone and
+    may span midnight."""
 
     channel: int
     severities: tuple[str, ...] = ()
@@ -34,8 +34,7 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class MaintenanceRow:
-    """Maintenance: from when until when, of one environment or model or, where that is empty, of
-    any."""
+    """Maintenance window with start and end. An empty environment or model matches everything."""
 
     starts_at: datetime
     ends_at: datetime
@@ -45,21 +44,21 @@ class MaintenanceRow:
 
 @dataclass(frozen=True)
 class AlertSubject:
-    """What a message is about."""
+    """The subject of a message."""
 
     severity: str
     environment: str
     model: str
     urgent: bool = False
-    """Sent without a rule that asks for it, whatever its verdict: ranks that diverged may wait for
-    each other without end, and of a fleet that is silent nothing else can be known."""
+    """Sent without a matching rule and for any verdict: diverged ranks may wait for each other
+    without end, and a silent fleet reports nothing else."""
     whole: bool = False
-    """About the whole project: a rule for some environments or models asks for it as well."""
+    """Concerns the whole project: rules for some environments or models match as well."""
 
 
 @dataclass(frozen=True)
 class NotificationPolicy:
-    """Everything a project has said about its messages."""
+    """The rules, maintenance windows and time zone of a project."""
 
     rules: tuple[RuleRow, ...]
     windows: tuple[MaintenanceRow, ...]
@@ -68,8 +67,8 @@ class NotificationPolicy:
 
 @dataclass(frozen=True)
 class NotificationHistory:
-    """How far an alert that nobody has acknowledged got: per channel when it was first and last
-    told, and where a message still waits."""
+    """Notifications of an unacknowledged alert: first and last notification per channel, and
+    channels with a queued message."""
 
     open_since: datetime
     first_told: Mapping[int, datetime]
@@ -80,7 +79,7 @@ class NotificationHistory:
 
 @dataclass(frozen=True)
 class Reminder:
-    """A message that is owed because nobody answered for so many minutes."""
+    """A reminder that is due because the alert was not acknowledged for `minutes`."""
 
     channel: int
     escalates: bool
@@ -90,8 +89,8 @@ class Reminder:
 def select_channels(
     policy: NotificationPolicy, subject: AlertSubject, channels: Iterable[int]
 ) -> list[int]:
-    """The channels that hear of an alert; without any rule all of them hear of ROLL BACK and of
-    what is urgent."""
+    """The channels to notify of an alert. Without rules, ROLL BACK and urgent alerts go to all
+    channels."""
     if not policy.rules:
         return list(channels) if subject.severity == ROLL_BACK or subject.urgent else []
     asked = {rule.channel for rule in policy.rules if rule_matches(rule, subject)}
@@ -99,7 +98,7 @@ def select_channels(
 
 
 def rule_matches(rule: RuleRow, subject: AlertSubject) -> bool:
-    """Whether a rule asks for this."""
+    """True if the rule matches the alert."""
     places = ((rule.environments, subject.environment), (rule.models, subject.model))
     wanted = ((rule.severities, subject.severity), *(() if subject.whole else places))
     return all(not listed or value in listed for listed, value in wanted)
@@ -108,10 +107,10 @@ def rule_matches(rule: RuleRow, subject: AlertSubject) -> bool:
 def find_hold_end(
     policy: NotificationPolicy, subject: AlertSubject, channel: int, now: datetime
 ) -> datetime | None:
-    """Until when a message to this channel waits, None if it may go now.
+    """Time until which a message to this channel is held, or None if the message may go now.
 
-    A maintenance window holds back everything; quiet hours only what no rule of the channel lets
-    through."""
+    A maintenance window holds all messages. Quiet hours hold only messages that no rule of the
+    channel lets through."""
     moment = now
     for _ in range(MAX_HOLD_PERIODS):
         later = _window_end(policy.windows, subject, moment) or _quiet_end(
@@ -126,9 +125,10 @@ def find_hold_end(
 def list_due_reminders(
     policy: NotificationPolicy, subject: AlertSubject, standing: NotificationHistory, now: datetime
 ) -> list[Reminder]:
-    """What is owed for an alert that nobody has acknowledged, at most one message a channel.
+    """Reminders that are due for an unacknowledged alert, at most one per channel.
 
-    Time in which a message is held back does not count: nobody can answer what was not said."""
+    Time during which messages are held does not count: operators cannot acknowledge an alert before
+    they are notified of it."""
     found: dict[int, Reminder] = {}
     for rule in (rule for rule in policy.rules if rule_matches(rule, subject)):
         if find_hold_end(policy, subject, rule.channel, now) is not None:
@@ -170,7 +170,8 @@ def _window_end(
 def _quiet_end(
     policy: NotificationPolicy, subject: AlertSubject, channel: int, moment: datetime
 ) -> datetime | None:
-    """None as soon as one rule of the channel that asks for this may speak."""
+    """Earliest end of the channel's quiet hours, or None if a matching rule lets the message
+    through."""
     ends: list[datetime] = []
     for rule in policy.rules:
         if rule.channel == channel and rule_matches(rule, subject):
@@ -189,7 +190,7 @@ def _quiet_end(
 def quiet_end(
     start: time | None, end: time | None, zone: ZoneInfo, moment: datetime
 ) -> datetime | None:
-    """When the quiet hours that hold at this moment end, None if none do."""
+    """End of the quiet hours at this moment, or None outside quiet hours."""
     if start is None or end is None or start == end:
         return None
     local = moment.astimezone(zone)
@@ -198,8 +199,7 @@ def quiet_end(
         return None
     day = local.date() if clock < end else local.date() + timedelta(days=1)
     over = datetime.combine(day, end, tzinfo=zone).astimezone(moment.tzinfo)
-    # An hour that comes twice when the clocks go back: its second time is meant once the first is
-    # over.
+    # When clocks go back, one hour occurs twice. Once its first occurrence is over, use the second.
     return (
         over
         if over > moment

@@ -1,5 +1,5 @@
-"""What a message tells, as JSON: the one source for every channel, and the `data` of generic
-webhooks. Keys are only ever added."""
+"""Message payload as JSON: the only source for all channels, and the `data` of generic webhooks.
+Keys are only added, never removed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dashboard.regressions.models import Verdict
 
 
 class EntityRef(TypedDict):
-    """Something with an id and a name."""
+    """An object with an ID and a name."""
 
     id: int
     name: str
 
 
 class AlertPayload(TypedDict):
-    """Which alert, and where it stands. Times are ISO 8601 in UTC; `id` is the name people use:
+    """An alert and its state. Times are ISO 8601 in UTC; `id` is the name people use, such as
     A-418."""
 
     id: str
@@ -36,7 +36,7 @@ class AlertPayload(TypedDict):
 
 
 class DigestLine(TypedDict):
-    """One alert among several: what was last to tell of it."""
+    """One alert in a digest, with its latest news."""
 
     id: str
     kind: str
@@ -50,10 +50,10 @@ class DigestLine(TypedDict):
 
 
 class GroupPayload(TypedDict):
-    """Several alerts that belong together: "environment", with what they share in words, or one
-    "version" in several environments.
+    """Alerts that belong together: kind "environment" with the shared traits in words, or kind
+    "version" for one version in several environments.
 
-    `alerts` are those that the group had when the message was made, the first ones of many."""
+    `alerts` lists the members at the time of the message, up to a maximum."""
 
     kind: str
     title: str
@@ -62,7 +62,7 @@ class GroupPayload(TypedDict):
 
 
 class PayloadLinks(TypedDict):
-    """Pages to open; None where there is none."""
+    """Links to pages; None if there is no page."""
 
     alert: str | None
     evidence: str | None
@@ -72,13 +72,13 @@ class PayloadLinks(TypedDict):
 
 
 class MessagePayload(TypedDict):
-    """Everything there is to tell. A test of a channel has no alert, and what hangs on it is None
-    or empty.
+    """The complete content of a message. In a channel test, `alert` and all fields that depend on
+    it are None or empty.
 
-    `sentence` is what the alert stands for; `news`, when there is any, how it ended;
-    `covers` lists the ids of earlier messages that were not delivered and that this one stands for;
-    `alerts` says what a message about several of them tells of each, and is empty in every other;
-    `group` is what this alert, or all of those, belong to."""
+    `sentence` is the alert's verdict in words, and `news` how the alert ended. `covers` lists the
+    IDs of earlier, undelivered messages that this message replaces. `alerts` has one line per alert
+    in a digest and is empty otherwise. `group` is the group of this alert or of all alerts in the
+    digest."""
 
     project: EntityRef
     slug: str
@@ -103,13 +103,13 @@ class MessagePayload(TypedDict):
 def build_alert_payload(
     *, alert: Alert, verdict: Verdict | None, news: str = "", covers: list[str] | None = None
 ) -> MessagePayload:
-    """The alert as it is now, with the evidence of the verdict."""
+    """Payload of an alert in its current state, with the evidence of the verdict."""
     if alert.cause in AlertCause.SILENT:
         return _build_silence_payload(alert, news, covers)
     deployment, project = alert.deployment, alert.project
     bad = _find_alert_verdict(alert, verdict)
-    # An open alert stands for its last bad verdict, in each part of a message; how it ended has the
-    # numbers of the verdict that ended it.
+    # All parts of a message about an open alert use its last bad verdict. A message about a
+    # resolved alert uses the values of the verdict that ended it.
     verdict = verdict if alert.state == AlertState.RESOLVED and verdict else bad
     baseline = next((one.baseline.version for one in (verdict, bad) if one and one.baseline), None)
     guide = RollbackGuide.objects.filter(project=project, model_name=deployment.model.name).first()
@@ -155,8 +155,7 @@ def build_alert_payload(
 
 
 def _build_silence_payload(alert: Alert, news: str, covers: list[str] | None) -> MessagePayload:
-    """Instances that stopped reporting are about no version: there is nothing to compare and
-    nothing to roll back."""
+    """Payload of a silence alert. It has no version, so there is no baseline and no rollback."""
     model = None if alert.cause == AlertCause.FLEET_SILENCE else alert.deployment.model
     facts = _build_project_payload(alert.project, f"{alert.title}.")
     facts["alert"], facts["news"], facts["covers"] = _alert(alert), news, covers or []
@@ -169,11 +168,10 @@ def _build_silence_payload(alert: Alert, news: str, covers: list[str] | None) ->
 
 
 def build_channel_test_payload(*, channel: Channel) -> MessagePayload:
-    """What a test of a channel tells."""
+    """Payload of a channel test."""
     return _build_project_payload(
         channel.project,
-        f"This is a test of the channel {channel.name}: alerts of {channel.project.name} "
-        "will arrive here.",
+        f"Test notification. Alerts for {channel.project.name} will be sent to {channel.name}.",
     )
 
 
@@ -184,11 +182,10 @@ def build_digest_payload(
     covers: list[str],
     group: GroupPayload | None = None,
 ) -> MessagePayload:
-    """What one message about several alerts tells: of each the last thing there was to say, the
-    worst first.
+    """Payload of a digest: the latest news of each alert, the worst first.
 
-    `told` holds the kind and the facts of every message it stands for, the oldest first; some may
-    be about several alerts themselves."""
+    `told` holds kind and payload of every message that the digest replaces, oldest first. Some of
+    them may be digests."""
     latest: dict[str, DigestLine] = {}
     for kind, earlier in told:
         alone = [_digest_line(kind, earlier, earlier["alert"])] if earlier["alert"] else []
@@ -198,11 +195,11 @@ def build_digest_payload(
         key=lambda line: (line["kind"] == "resolved", line["severity"] != "roll_back"),
     )
     over = sum(line["kind"] == "resolved" for line in lines)
-    counts = [f"{count} {words}" for count, words in (*_counts(lines), (over, "over")) if count]
+    counts = [f"{count} {words}" for count, words in (*_counts(lines), (over, "resolved")) if count]
     said = (
         group["title"] + "."
         if group
-        else f"{len(lines)} alert{'s' if len(lines) > 1 else ''} of {channel.project.name}:"
+        else f"{len(lines)} alert{'s' if len(lines) > 1 else ''} in {channel.project.name}:"
     )
     facts = _build_project_payload(
         channel.project, f"{said} {', '.join(counts)}{' in this message' if group else ''}."
@@ -234,7 +231,7 @@ def _digest_line(kind: str, facts: MessagePayload, alert: AlertPayload) -> Diges
 
 
 def _build_project_payload(project: Project, sentence: str) -> MessagePayload:
-    """A message that is about no version."""
+    """Payload without a version."""
     where = PayloadLinks(
         alert=None,
         evidence=None,
@@ -265,7 +262,8 @@ def _build_project_payload(project: Project, sentence: str) -> MessagePayload:
 
 
 def _find_alert_verdict(alert: Alert, verdict: Verdict | None) -> Verdict | None:
-    """The verdict that the alert stands for; the newest verdict may be another one by now."""
+    """The latest verdict with the alert's severity; the newest verdict may have another kind by
+    now."""
     if verdict is not None and verdict.kind == alert.severity:
         return verdict
     rows = Verdict.objects.filter(

@@ -1,5 +1,5 @@
-"""A version that a person accepts as the new normal needs nobody's attention any more: its alerts
-end with the words of the note."""
+"""Accepted versions: when a person accepts a version as the new baseline, its alerts close with the
+text of the note."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dashboard.regressions.models import BaselineChoice
 def close_accepted_alerts(
     sender: type[BaselineChoice], choice: BaselineChoice, actor: User, **_: Any
 ) -> None:
-    """Closes what is open on this version in this environment; it opens again only when the version
-    gets worse than it was."""
+    """Closes the open alerts of this version in this environment. A new alert opens only if the
+    version gets worse."""
     lock_project(choice.project_id)
     rows = Alert.objects.filter(
         deployment__version_id=choice.version_id,
@@ -23,7 +23,7 @@ def close_accepted_alerts(
         cause=AlertCause.REGRESSION,
     )
     for alert in rows.exclude(state=AlertState.RESOLVED).order_by("pk"):
-        text = f"Accepted as the new normal by {choice.chosen_by_name}: {choice.note}"
+        text = f"Accepted as new baseline by {choice.chosen_by_name}: {choice.note}"
         alert_close(
             alert=alert, outcome=AlertOutcome.ACCEPTED, text=text, actor_name=actor.get_username()
         )

@@ -1,9 +1,10 @@
-"""Whether a version is back at an earlier level, from the p50 of bins of five minutes before and
-after a roll back; pure.
+"""Recovery check: compares the p50 of 5 min bins before a deployment and after its rollback; pure
+functions.
 
-One bin of six that happens to be low is no recovery. Two bins in a row are compared with all bins
-before the deployment, on the log scale, and the upper end of a one-sided 95 % interval of their
-difference has to lie within `NEAR`. The bins before show how much a bin varies by itself."""
+A single low bin among six is not a recovery. Two consecutive bins are compared with all bins before
+the deployment, on the log scale. The upper end of a one-sided 95% interval of the difference must
+lie within RECOVERY_TOLERANCE_RATIO. The bins before the deployment show the normal variation of a
+bin."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ from typing import Literal
 from scipy.special import stdtrit
 
 RECOVERY_TOLERANCE_RATIO = 0.05
-"""As far above its earlier p50 the old version may be; the band that the page draws."""
+"""Maximum increase of the p50 of the old version over its earlier p50; the page draws this band."""
 CONSECUTIVE_BINS = 2
 MIN_BINS_BEFORE = 3
-"""Bins before, from which it is known how much they vary."""
+"""Minimum number of bins before the deployment for an estimate of their variation."""
 CONFIDENCE_LEVEL = 0.95
 
 Bins = Sequence[tuple[int, float]]
@@ -30,7 +31,8 @@ RecoveryState = Literal["back", "not_back", "unknown"]
 
 @dataclass(frozen=True)
 class RecoveryResult:
-    """The answer, with the p50 before and after in seconds; `after` is of the bins that gave it."""
+    """The answer, with the p50 before and after in seconds; `after` covers the bins behind the
+    answer."""
 
     answer: RecoveryState
     before: float | None = None
@@ -38,8 +40,8 @@ class RecoveryResult:
 
 
 def check_recovery(before: Bins, after: Bins, *, late: bool) -> RecoveryResult:
-    """Whether two bins in a row are back; once it is `late`, whether all of them are surely above
-    the earlier level."""
+    """ "back" if two consecutive bins are back at the earlier level; "not_back" if `late` and all
+    bins together are significantly above it."""
     earlier = [math.log(value) for _, value in before]
     if len(earlier) < MIN_BINS_BEFORE or not after:
         return RecoveryResult(
@@ -65,7 +67,8 @@ def _log_difference(earlier: Sequence[float], later: Sequence[float]) -> float:
 
 
 def _margin(earlier: Sequence[float], bins: int) -> float:
-    """How far the means of so many bins and of the earlier ones may lie apart by chance."""
+    """Maximum difference by chance between the mean of `bins` bins and the mean of the earlier
+    bins."""
     error = stdev(earlier) * math.sqrt(1.0 / bins + 1.0 / len(earlier))
     return float(stdtrit(len(earlier) - 1, CONFIDENCE_LEVEL)) * error
 

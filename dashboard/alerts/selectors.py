@@ -1,4 +1,4 @@
-"""Reads alerts, their time lines, channels and deliveries for pages and the API."""
+"""Reads alerts, their timelines, channels and deliveries for pages and the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dashboard.regressions.models import VerdictKind
 
 
 def list_alerts(*, project: Project) -> QuerySet[Alert]:
-    """Every alert of a project with what a row shows, newest first."""
+    """All alerts of a project with the related rows that a list shows, newest first."""
     related = (
         "project",
         "deployment__model",
@@ -40,7 +40,7 @@ def list_alerts(*, project: Project) -> QuerySet[Alert]:
 
 
 def list_open_alerts(*, project: Project) -> QuerySet[Alert]:
-    """What is not resolved, ROLL BACK first, then the newest."""
+    """Unresolved alerts, ROLL BACK first, then the newest."""
     worst_first = Q(severity=VerdictKind.ROLL_BACK)
     return (
         list_alerts(project=project)
@@ -51,7 +51,7 @@ def list_open_alerts(*, project: Project) -> QuerySet[Alert]:
 
 
 def count_alerts_by_state(*, project: Project) -> dict[str, int]:
-    """How many alerts are open, acknowledged and snoozed; resolved ones are not counted."""
+    """Number of open, acknowledged and snoozed alerts; resolved alerts are not counted."""
     found = (
         Alert.objects.filter(project=project)
         .exclude(state=AlertState.RESOLVED)
@@ -66,7 +66,7 @@ def count_alerts_by_state(*, project: Project) -> dict[str, int]:
 
 
 def count_open_alerts_by_model(*, project: Project) -> dict[int, int]:
-    """How many alerts are not resolved, per model id; models without one are left out."""
+    """Number of unresolved alerts per model ID; models without alerts are left out."""
     unresolved = Alert.objects.filter(project=project).exclude(state=AlertState.RESOLVED)
     return dict(unresolved.values_list("deployment__model_id").annotate(count=Count("pk")))
 
@@ -77,7 +77,7 @@ def find_alert(*, project: Project, number: int) -> Alert | None:
 
 
 def find_deployment_alert(*, deployment: Deployment) -> Alert | None:
-    """The alert of a deployment that is not resolved, else its newest one, or None."""
+    """The unresolved alert of a deployment, else its newest alert, or None."""
     found = list_alerts(project=deployment.project).filter(
         deployment=deployment, cause=AlertCause.REGRESSION
     )
@@ -85,17 +85,17 @@ def find_deployment_alert(*, deployment: Deployment) -> Alert | None:
 
 
 def list_alert_events(*, alert: Alert) -> QuerySet[AlertEvent]:
-    """The time line, newest first; each change carries the verdict of that moment."""
+    """The timeline, newest first; each change carries the verdict at that time."""
     return alert.events.select_related("verdict__baseline__version").order_by("-at", "-pk")
 
 
 def list_alert_deliveries(*, alert: Alert) -> QuerySet[Delivery]:
-    """What was told about it and to whom, in order, with every try."""
+    """The notifications of an alert in order, with channels and delivery attempts."""
     return alert.deliveries.select_related("channel").prefetch_related("tries").order_by("pk")
 
 
 def list_deliveries(*, project: Project) -> QuerySet[Delivery]:
-    """Every message of a project, newest first."""
+    """All messages of a project, newest first."""
     return (
         Delivery.objects.filter(project=project)
         .select_related("channel", "alert")
@@ -104,7 +104,7 @@ def list_deliveries(*, project: Project) -> QuerySet[Delivery]:
 
 
 def list_dead_deliveries(*, project: Project) -> QuerySet[Delivery]:
-    """What was not delivered and is not tried any more: the banner's rows."""
+    """Messages that were not delivered and are not retried; the rows of the banner."""
     return list_deliveries(project=project).filter(state=DeliveryState.DEAD)
 
 
@@ -114,7 +114,7 @@ def list_channels(*, project: Project) -> QuerySet[Channel]:
 
 
 def mask_channel_address(*, channel: Channel) -> str:
-    """Where a channel goes, without the part that is secret: hooks.slack.com/…/k3Jx."""
+    """Address of a channel without its secret part: `hooks.slack.com/…/k3Jx`."""
     if channel.kind == "apprise":
         return f"{channel.address.partition('://')[0]}://\u2026"
     host = urlsplit(channel.address).hostname or ""
@@ -124,13 +124,13 @@ def mask_channel_address(*, channel: Channel) -> str:
 
 
 def find_runbook(*, project: Project, model_name: str) -> RollbackGuide | None:
-    """The owners' guide for a model, or None."""
+    """The owners' runbook for a model, or None."""
     return RollbackGuide.objects.filter(project=project, model_name=model_name).first()
 
 
 def count_deliveries_by_state(project: Project | None = None) -> dict[str, int]:
-    """How many messages wait, arrived, were given up or were merged, of one project or of all;
-    every state is there."""
+    """Number of messages in each delivery state, for one project or all projects; every state is
+    present."""
     rows = Delivery.objects.all() if project is None else Delivery.objects.filter(project=project)
     return dict.fromkeys(DeliveryState.values, 0) | dict(
         rows.values_list("state").annotate(count=Count("pk")).order_by()

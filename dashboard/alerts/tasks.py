@@ -1,4 +1,4 @@
-"""The tasks of this stage."""
+"""Celery tasks for alerts."""
 
 import logging
 
@@ -23,15 +23,15 @@ logger = logging.getLogger(__name__)
 
 @shared_task
 def sweep(swept: bool = False) -> None:
-    """Lets alerts follow the verdicts, puts them together, reminds, releases what was held back,
-    then sends what is owed."""
+    """Updates alerts from verdicts, groups them, queues reminders and releases held messages, then
+    triggers delivery."""
     if job_run(name="alert", interval=stage_interval_s("alert"), job=_follow, nudged=not swept):
         nudge("dashboard.alerts.tasks.deliver")
 
 
 @shared_task
 def deliver(swept: bool = False) -> None:
-    """Sends what is owed."""
+    """Sends the queued messages."""
     job_run(
         name="deliver", interval=stage_interval_s("deliver"), job=deliveries_send, nudged=not swept
     )
@@ -39,7 +39,7 @@ def deliver(swept: bool = False) -> None:
 
 @shared_task
 def rollbacks(swept: bool = False) -> None:
-    """Sees roll backs while they go on, and whether they helped."""
+    """Detects rollbacks in progress, and checks recovery after them."""
     if job_run(
         name="rollbacks",
         interval=stage_interval_s("rollbacks"),
@@ -51,7 +51,7 @@ def rollbacks(swept: bool = False) -> None:
 
 @shared_task
 def switch(swept: bool = False) -> None:
-    """Goes on with the switches that operators asked for."""
+    """Advances the active kill switches."""
     job_run(
         name="switch",
         interval=stage_interval_s("switch"),
@@ -61,7 +61,7 @@ def switch(swept: bool = False) -> None:
 
 
 def _follow() -> int:
-    """One step that fails keeps no other from its work."""
+    """Runs all steps; a failed step does not stop the others."""
     count, errors = 0, []
     for step in (
         silences_watch,
@@ -73,8 +73,8 @@ def _follow() -> int:
         try:
             count += step()
         except Exception as error:
-            logger.exception("%s failed; the other steps go on", step.__name__)
+            logger.exception("%s failed; the other steps continue", step.__name__)
             errors.append(error)
     if errors:
-        raise ExceptionGroup("steps of the alerts that failed", errors)
+        raise ExceptionGroup("alert steps failed", errors)
     return count

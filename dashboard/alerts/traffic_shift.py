@@ -1,5 +1,5 @@
-"""Whether calls moved from a version back to one before it, from calls by version and minute;
-pure."""
+"""Traffic shift: detects from calls per version and minute that traffic returned to an earlier
+version; pure functions."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 RECENT_MINUTES = 5
-"""Minutes that are looked at: one report that is late moves nothing."""
+"""Number of recent minutes to compare, so that one late report changes nothing."""
 
 MAX_LEFT_RATIO = 0.1
-"""Of its share at the time of the alert a version keeps at most so much when it was rolled back."""
+"""A version counts as rolled back if it keeps at most this part of the share it had when its alert
+opened."""
 
 MIN_RETURNED_RATIO = 0.5
-"""Of that share it carries at least so much when it is back."""
+"""A version counts as back if it carries at least this part of that share."""
 
 MIN_TRAFFIC_RATIO = 0.25
-"""With less than this part of the earlier calls nothing is said about where they go: reports may be
-missing."""
+"""Below this part of the earlier calls, the shares are unknown: reports may be missing."""
 
 CallsByMinute = Mapping[int, Mapping[int, int]]
 
 
 @dataclass(frozen=True)
 class TrafficShares:
-    """A version's part of all calls at the time of its alert and in the last minutes, and who has
-    most of them now."""
+    """A version's share of all calls when its alert opened and in the last minutes, and the version
+    with the most calls now."""
 
     then: float
     now: float
@@ -33,19 +33,20 @@ class TrafficShares:
 
     @property
     def left(self) -> bool:
-        """Its calls are gone."""
+        """True if the version lost its calls."""
         return self.now <= MAX_LEFT_RATIO * self.then
 
     @property
     def back(self) -> bool:
-        """They are there."""
+        """True if the version has calls again."""
         return self.now >= MIN_RETURNED_RATIO * self.then
 
 
 def compute_traffic_shares(
     calls: CallsByMinute, *, version: int, then: Collection[int], now: Collection[int]
 ) -> TrafficShares | None:
-    """None while it cannot be told: no call of this version then, or far fewer calls of all now."""
+    """None while the shares are unknown: this version had no calls then, or far fewer calls arrive
+    now in total."""
     before, after = _sums(calls, then), _sums(calls, now)
     total_before, total_after = sum(before.values()), sum(after.values())
     if (
@@ -55,9 +56,7 @@ def compute_traffic_shares(
     ):
         return None
     if any(not sum(minutes.get(minute, 0) for minutes in calls.values()) for minute in now):
-        return (
-            None  # a minute without any call: the reports of the others may be on their way as well
-        )
+        return None  # a minute without calls: reports of the other versions may be late too
     others = {one: count for one, count in after.items() if one != version and count}
     most = max(others, key=lambda one: (others[one], one)) if others else None
     return TrafficShares(before[version] / total_before, after.get(version, 0) / total_after, most)

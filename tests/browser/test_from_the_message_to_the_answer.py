@@ -88,7 +88,7 @@ def test_the_evidence_is_one_click_from_the_message_too(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, alert: Alert, made: Made
 ) -> None:
     page = sign_in(user)
-    page.goto(live_server.url + buttons(alert)["See evidence"])
+    page.goto(live_server.url + buttons(alert)["View evidence"])
     expect(page.locator("main")).to_contain_text("its p50 is 31% slower")
     expect(page.locator("main table").first).to_contain_text("REGRESSED")
 

@@ -1,7 +1,7 @@
-"""The channels there are. A new one is a file beside these that follows base.Channel, and its line
-here.
+"""Channel registry. To add a kind of channel, add a file to this folder that follows base.Channel,
+and an entry here.
 
-What a channel for Mattermost would be, say, which takes JSON with a text (`mattermost.py`):
+Example: a channel for Mattermost, which accepts JSON with a text (`mattermost.py`):
 
     class Mattermost:
         kind, label, pace, seconds = "mattermost", "Mattermost", 0.1, 10.0
@@ -21,8 +21,8 @@ What a channel for Mattermost would be, say, which takes JSON with a text (`matt
                 raise DeliveryError(text, disables=gone, answer=answer)
             return answer
 
-Leases, the schedule of tries, order, merging, *Send test*, rules and pages come by themselves; its
-kind joins those of models.Channel.
+Leases, retries, order, merging, *Send test*, rules and pages work without further code. Add the
+kind to models.Channel.
 """
 
 from dashboard.alerts.channels.apprise import Apprise, apprise_ready
@@ -38,7 +38,7 @@ CHANNELS: dict[str, Channel] = {
 
 
 def list_channel_kinds() -> list[tuple[str, str]]:
-    """What a form may offer, with the labels."""
+    """Kinds of channels that a form may offer, with their labels."""
     return [
         (kind, channel.label)
         for kind, channel in CHANNELS.items()

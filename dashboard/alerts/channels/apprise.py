@@ -1,9 +1,9 @@
-"""Telegram, Discord and others through Apprise, where it is installed and the operator of the
-server has allowed their schemas.
+"""Apprise: sends to Telegram, Discord and other services, if Apprise is installed and the server's
+operator allows their schemas.
 
-Apprise makes its own connections: they do not pass the guard of common/outbound/client.py. So only
-services whose hosts are fixed and public can be allowed, an address says nothing but where a
-message goes there, and without COMPILEWATCH_APPRISE there is no such channel."""
+Apprise opens its own connections, which bypass the guard of common/outbound/client.py. For this
+reason only services with fixed, public hosts can be allowed, and an address only names a
+destination within its service. Without COMPILEWATCH_APPRISE this kind of channel does not exist."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_TITLE_LENGTH, MAX_BODY_LENGTH = 150, 3000
 
 
 class Apprise:
-    """One address of one service, such as tgram://TOKEN/CHAT."""
+    """One address of one service, such as `tgram://TOKEN/CHAT`."""
 
     kind = "apprise"
     label = "Apprise"
@@ -35,11 +35,11 @@ class Apprise:
     seconds = 30.0
 
     def address_check(self, address: str) -> None:
-        """One of the schemas that the operator allows, without options: some of them would turn
-        checks off or lead elsewhere."""
+        """Accepts the allowed schemas without options: some options disable checks or redirect
+        elsewhere."""
         if not apprise_ready():
             raise ValueError(
-                "This server sends nothing through Apprise; its operator has to install it "
+                "Apprise is not configured on this server. Its operator must install Apprise "
                 "and set COMPILEWATCH_APPRISE."
             )
         schema = address.partition("://")[0]
@@ -56,13 +56,13 @@ class Apprise:
             or " " in address
         ):
             raise ValueError(
-                "Options, spaces and characters beyond ASCII are not taken in this address."
+                "The address must not contain options, spaces or non-ASCII characters."
             )
         if _service(address) is None:
-            raise ValueError(f"Apprise does not understand this {schema}:// address.")
+            raise ValueError(f"Apprise cannot parse this {schema}:// address.")
 
     def build(self, message: Message) -> EncodedMessage:
-        """A title and plain lines."""
+        """A title and lines of plain text."""
         facts = message.facts
         lines = [
             facts["news"] or facts["sentence"],
@@ -84,20 +84,21 @@ class Apprise:
         return EncodedMessage(message.id, json.dumps(content).encode())
 
     def send(self, payload: EncodedMessage, channel: Channel) -> OutboundResponse:
-        """Apprise says yes or no and nothing more; what was allowed once may be no longer."""
+        """Apprise returns only success or failure. The address is checked again because the allowed
+        schemas may have changed."""
         try:
             self.address_check(channel.address)
         except ValueError as error:
             raise DeliveryError(str(error), permanent=True) from error
         if not _send_notification(channel.address, json.loads(payload.body)):
             raise DeliveryError(
-                "The service did not take it, or could not be reached; Apprise does not say which."
+                "The service rejected the message or was unreachable. Apprise reports no details."
             )
-        return OutboundResponse(200, "taken")
+        return OutboundResponse(200, "accepted")
 
 
 def apprise_ready() -> bool:
-    """Whether such channels can be made here."""
+    """True if this server can send through Apprise."""
     return bool(settings.APPRISE) and importlib.util.find_spec("apprise") is not None
 
 
@@ -108,8 +109,7 @@ def _service(address: str) -> Any:
 
 
 def _send_notification(address: str, content: dict[str, str]) -> bool:
-    """As plain text: a service that takes markup gets it escaped, which only Apprise's own front
-    does."""
+    """Sends plain text. For services with markup, only the notify method of Apprise escapes it."""
     import apprise  # noqa: PLC0415
 
     front = apprise.Apprise()

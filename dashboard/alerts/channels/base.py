@@ -1,4 +1,4 @@
-"""What a channel is: a file that puts facts into its own words and posts them."""
+"""Channel interface: a channel encodes a payload for its service and sends it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dashboard.common.outbound.client import OutboundResponse
 
 
 class DeliveryError(Exception):
-    """A message was not taken. `permanent`: trying again cannot help; `disables`: nor can any other
-    message to this channel."""
+    """A message was not accepted. `permanent`: a retry cannot succeed; `disables`: no other message
+    to this channel can succeed either."""
 
     def __init__(
         self,
@@ -31,8 +31,8 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True)
 class Message:
-    """One thing to tell: its id stays the same over every try, `kind` is a DeliveryKind, `at` is
-    when it happened."""
+    """One message to send: `id` is the same for every attempt, `kind` is a DeliveryKind, and `at`
+    is the time of the event."""
 
     id: str
     kind: str
@@ -42,16 +42,16 @@ class Message:
 
 @dataclass(frozen=True)
 class EncodedMessage:
-    """A message in the words of a channel."""
+    """A message encoded for a channel."""
 
     id: str
     body: bytes
 
 
 class Channel(Protocol):
-    """One kind of channel. `pace` is the least number of seconds between two messages to the same
-    address, `seconds` the most that sending one may take: what takes longer is given up until its
-    next try, whatever it waits for."""
+    """One kind of channel. `pace` is the minimum number of seconds between two messages to the same
+    address. `seconds` is the time limit of one attempt; a longer attempt is aborted and retried
+    later."""
 
     kind: str
     label: str
@@ -59,11 +59,11 @@ class Channel(Protocol):
     seconds: float
 
     def address_check(self, address: str) -> None:
-        """Raises ValueError with a sentence when this cannot be the address of such a channel."""
+        """Raises ValueError with a sentence if this is not a valid address for the channel."""
 
     def build(self, message: Message) -> EncodedMessage:
-        """Puts a message into this channel's words; takes any text."""
+        """Encodes a message for this channel; accepts any text."""
 
     def send(self, payload: EncodedMessage, channel: ChannelRow) -> OutboundResponse:
-        """Posts it once; returns the answer when it was taken, raises DeliveryError or
-        OutboundError when not."""
+        """Sends the message once; returns the response if the message was accepted, otherwise
+        raises DeliveryError or OutboundError."""

@@ -1,5 +1,5 @@
-"""The same webhook as a CloudEvent (1.0, structured mode), for brokers such as Knative; `data` is
-as in webhook.schema.json."""
+"""CloudEvents webhook (1.0, structured mode), for brokers such as Knative; `data` follows
+webhook.schema.json."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dashboard.alerts.channels.webhook import Webhook, event_type
 
 
 class CloudEvents(Webhook):
-    """Signed as every webhook; `id` is the message's and stays over every try, so a receiver drops
-    a double by source and id."""
+    """Signed like every webhook. `id` is the message ID and the same for every attempt, so
+    receivers can drop duplicates by source and ID."""
 
     kind = "cloudevents"
     label = "Webhook, CloudEvents"
     content_type = "application/cloudevents+json"
 
     def build(self, message: Message) -> EncodedMessage:
-        """The context attributes around the facts; `subject` is the alert, where the message is
-        about one."""
+        """The context attributes and the payload; `subject` is the alert, if the message is about
+        one."""
         facts, alert = message.facts, message.facts["alert"]
         event = {
             "specversion": "1.0",

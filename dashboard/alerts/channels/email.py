@@ -1,5 +1,5 @@
-"""E-mail by Django's backend, within 30 s: one plain text a message, to one address, which may be
-that of a list."""
+"""E-mail through Django's backend, within 30 s: one plain-text mail per message to one address,
+which may be a mailing list."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from dashboard.common.outbound.client import OutboundResponse
 
 MAX_SUBJECT_LENGTH, MAX_BODY_LENGTH = 150, 20_000
 NO_MAILBOX_CODES = (550, 551, 553)
-"""What a mail server answers when there is no such mailbox."""
+"""Status codes of a mail server for a mailbox that does not exist."""
 
 
 class Email:
-    """One address."""
+    """One e-mail address."""
 
     kind = "email"
     label = "E-mail"
@@ -37,10 +37,11 @@ class Email:
     seconds = float(settings.EMAIL_SECONDS)
 
     def address_check(self, address: str) -> None:
-        """A mail address, on a server that may send mail."""
+        """Checks that the address is valid and that this server can send mail."""
         if not settings.MAIL_READY:
             raise ValueError(
-                "This server sends no mail; its operator has to set COMPILEWATCH_EMAIL_HOST."
+                "E-mail is not configured on this server. Its operator must set "
+                "COMPILEWATCH_EMAIL_HOST."
             )
         try:
             mail_address_check(address)
@@ -48,8 +49,7 @@ class Email:
             raise ValueError(str(error).capitalize()) from error
 
     def build(self, message: Message) -> EncodedMessage:
-        """A subject, a text, and what makes mail programs put the messages about one alert
-        together."""
+        """Subject, text, and a thread ID that groups the mails about one alert in mail clients."""
         facts, host = message.facts, urlsplit(settings.BASE_URL).hostname or "compilewatch"
         thread = f"{facts['alert']['id']}.{facts['slug']}" if facts["alert"] else message.id
         text = "\n".join(_lines(message))[:MAX_BODY_LENGTH]
@@ -62,7 +62,8 @@ class Email:
         return EncodedMessage(message.id, json.dumps(content).encode())
 
     def send(self, payload: EncodedMessage, channel: Channel) -> OutboundResponse:
-        """Taken means that our mail server took it; what becomes of it there comes back as mail."""
+        """Accepted means that the configured mail server accepted the mail; later failures come
+        back as mail."""
         content: dict[str, Any] = json.loads(payload.body)
         headers = {
             "Message-ID": f"<{payload.id}@{content['host']}>",
@@ -88,11 +89,11 @@ class Email:
             ) from error
         except (smtplib.SMTPException, OSError) as error:
             within = (
-                "or the connection ended before it took the message, at most "
-                f"{settings.EMAIL_SECONDS} s ({type(error).__name__})"
+                "or the connection ended before it accepted the message "
+                f"(limit {settings.EMAIL_SECONDS} s, {type(error).__name__})"
             )
-            raise DeliveryError(f"The mail server could not be reached, {within}.") from error
-        return OutboundResponse(250, "taken by the mail server")
+            raise DeliveryError(f"The mail server was unreachable, {within}.") from error
+        return OutboundResponse(250, "accepted by the mail server")
 
 
 def _build_refusal(
@@ -120,7 +121,7 @@ def _lines(message: Message) -> list[str]:
             )
         ]
     elif message.kind == DeliveryKind.RESOLVED:
-        lines.append(to_single_line(f"It said: {facts['sentence']}"))
+        lines.append(to_single_line(f"Original alert: {facts['sentence']}"))
     else:
         where = (
             (f"{row['name']}{', ' + row['region'] if row['region'] else ''}", row["text"])
@@ -142,7 +143,7 @@ def _links(facts: MessagePayload) -> list[str]:
     wanted = (
         ("Alert", links["alert"]),
         ("Evidence", links["evidence"]),
-        ("Roll back guide", links["roll_back_guide"]),
+        ("Rollback runbook", links["roll_back_guide"]),
     )
     found = [f"{label}: {to_single_line(url)}" for label, url in wanted if url]
     return found or [f"Alerts: {links.get('alerts') or links['project']}"]

@@ -1,5 +1,5 @@
-"""The words that channels share: what a message is called, what stands beneath it, and one alert
-among several."""
+"""Message text shared by all channels: the title, the notes below the message, and one line per
+alert of a digest."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dashboard.alerts.payloads import DigestLine, GroupPayload, MessagePayload
 from dashboard.common import clock
 
 MAX_ALERTS_LISTED = 8
-"""Alerts of one message that a person reads; the page has all of them."""
+"""Maximum number of alerts listed in one message; the page lists all of them."""
 _REMINDER_PREFIXES = {
-    DeliveryKind.REPEATED.value: "Still open: ",
-    DeliveryKind.ESCALATED.value: "Not acknowledged: ",
+    DeliveryKind.REPEATED.value: "Reminder: ",
+    DeliveryKind.ESCALATED.value: "Escalated: ",
 }
 _VERDICT_LABELS = {"roll_back": "ROLL BACK", "watch": "WATCH"}
 
 
 def to_single_line(text: str) -> str:
-    """One line of what can be seen: a name that somebody chose makes no header, no line of its own,
-    and turns no other text round."""
+    """One line of printable characters: a user-chosen name cannot create a header or a line, or
+    reverse the direction of other text."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
@@ -33,7 +33,7 @@ def message_title(message: Message) -> str:
         said = _group_title(facts) or f"{len(facts['alerts'])} alerts"
         return f"{'Simulated: ' if facts['simulated'] else ''}{said}, {facts['project']['name']}"
     if alert is None:
-        return f"Test of compilewatch, {facts['project']['name']}"
+        return f"Test notification from compilewatch, {facts['project']['name']}"
     model, version, baseline = (
         _name(facts["model"]),
         _name(facts["version"]),
@@ -45,16 +45,16 @@ def message_title(message: Message) -> str:
     )
     names = (
         names if version else facts["sentence"].removesuffix(".")
-    )  # an alert about no version is called by what happened
+    )  # an alert without a version is named after its sentence
     if message.kind == DeliveryKind.RESOLVED:
-        return f"{simulated}{alert['id']} over: {names}"
+        return f"{simulated}Resolved: {alert['id']} {names}"
     prefix = _REMINDER_PREFIXES.get(message.kind, "")
     label = _VERDICT_LABELS.get(alert["severity"], alert["severity"])
     return f"{simulated}{prefix}{label} {alert['id']}: {names}"
 
 
 def message_notes(message: Message) -> list[str]:
-    """Where, since when, and what else there is to know, each in a few words."""
+    """Short notes: place, time, group, simulation and runbook."""
     facts, alert = message.facts, message.facts["alert"]
     if message.kind == DeliveryKind.DIGEST and len(facts["alerts"]) > MAX_ALERTS_LISTED:
         return [
@@ -67,28 +67,25 @@ def message_notes(message: Message) -> list[str]:
     notes = [f"{alert['id']} in {where}", f"opened {_moment(alert['opened_at'])}"]
     if message.kind == DeliveryKind.RESOLVED:
         if alert["resolved_at"]:
-            notes.append(f"over {_moment(alert['resolved_at'])}: {_outcome(alert['outcome'])}")
+            notes.append(f"resolved {_moment(alert['resolved_at'])} ({_outcome(alert['outcome'])})")
         if facts["covers"]:
             count = len(facts["covers"])
-            notes.append(
-                f"stands for {count} earlier message{'s' if count > 1 else ''} that could "
-                "not be delivered"
-            )
+            notes.append(f"replaces {count} undelivered notification{'s' if count > 1 else ''}")
     elif facts["since"]:
         notes.append(f"since {_moment(facts['since'])}")
     if group := facts.get("group"):
         notes.append(f"{_lower(group)} ({_format_alert_ids(group['alerts'])})")
     if facts["simulated"]:
-        notes.append("simulated data, no real machine is affected")
+        notes.append("simulated data")
     if facts["roll_back_guide"] and message.kind != DeliveryKind.RESOLVED:
-        notes.append(f"roll back guide: {facts['roll_back_guide']}")
+        notes.append(f"rollback runbook: {facts['roll_back_guide']}")
     return notes
 
 
 def digest_line(line: DigestLine) -> str:
-    """One alert among several, on one line."""
+    """One alert of a digest on one line."""
     verdict = (
-        "over"
+        "resolved"
         if line["kind"] == DeliveryKind.RESOLVED
         else _VERDICT_LABELS.get(line["severity"], line["severity"])
     )
@@ -106,14 +103,14 @@ def digest_line(line: DigestLine) -> str:
 
 
 def _group_title(facts: MessagePayload) -> str:
-    """The worst that goes on, and what they belong to: `ROLL BACK, environment: 3 alerts share
+    """The worst open verdict and the group: `ROLL BACK, possible common cause: 3 alerts share
     machine gpu-7`."""
     group, lines = facts.get("group"), facts["alerts"]
     if not group:
         return ""
     going = {line["severity"] for line in lines if line["kind"] != DeliveryKind.RESOLVED}
     worst = next(
-        (said for kind, said in _VERDICT_LABELS.items() if kind in going), f"{len(lines)} over"
+        (said for kind, said in _VERDICT_LABELS.items() if kind in going), f"{len(lines)} resolved"
     )
     kinds = {line["kind"] for line in lines}
     return (
@@ -123,11 +120,8 @@ def _group_title(facts: MessagePayload) -> str:
 
 
 def _lower(group: GroupPayload) -> str:
-    return (
-        group["title"].replace("Environment:", "environment:", 1)
-        if group["kind"] == "environment"
-        else group["title"]
-    )
+    title = group["title"]
+    return title[:1].lower() + title[1:] if group["kind"] == "environment" else title
 
 
 def _format_alert_ids(ids: list[str]) -> str:

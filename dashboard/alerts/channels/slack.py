@@ -1,4 +1,4 @@
-"""Slack's incoming webhooks: what happened, the strongest evidence, and links, as Block Kit."""
+"""Slack incoming webhooks: the sentence, the strongest evidence and links, as Block Kit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dashboard.alerts.models import Channel
 from dashboard.common.outbound.client import OutboundLimits, OutboundResponse, outbound_post
 from dashboard.common.outbound.url import parse_target
 
-# What Slack answers when the address will never take a message again, and when only this message is
-# at fault.
+# Error codes of Slack: the first set means that the webhook no longer works, the second that this
+# message is invalid.
 DISABLING_ERRORS = {
     "action_prohibited",
     "channel_is_archived",
@@ -45,7 +45,7 @@ class Slack:
     seconds = OutboundLimits.total
 
     def address_check(self, address: str) -> None:
-        """An incoming webhook's URL, or one that the operator of the server allows."""
+        """Accepts the URL of an incoming webhook, or a URL that the server's operator allows."""
         target = parse_target(address, settings.OUTBOUND_ALLOW)
         if not target.allowed and target.host not in ("hooks.slack.com", "hooks.slack-gov.com"):
             raise ValueError(
@@ -53,13 +53,13 @@ class Slack:
             )
 
     def build(self, message: Message) -> EncodedMessage:
-        """Blocks, and the text for notifications and screen readers."""
+        """Blocks, and the fallback text for notifications and screen readers."""
         text, blocks = message_blocks(message)
         content = {"text": text, "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
         return EncodedMessage(message.id, json.dumps(content, separators=(",", ":")).encode())
 
     def send(self, payload: EncodedMessage, channel: Channel) -> OutboundResponse:
-        """Slack answers 200 `ok`, or a word that says what is wrong."""
+        """Slack answers 200 `ok`, or an error code in the body."""
         headers = {"Content-Type": "application/json; charset=utf-8"}
         answer = outbound_post(url=channel.address, body=payload.body, headers=headers)
         if 200 <= answer.status < 300:
@@ -67,7 +67,7 @@ class Slack:
         word = answer.text.strip()
         if answer.status in (404, 410) or word in DISABLING_ERRORS:
             raise DeliveryError(
-                f"Slack answered {answer.status} {word}: this webhook takes no messages.",
+                f"Slack answered {answer.status} {word}: this webhook no longer accepts messages.",
                 disables=True,
                 answer=answer,
             )

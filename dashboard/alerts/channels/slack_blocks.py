@@ -1,9 +1,7 @@
-"""Builds the Block Kit of a message within Slack's limits; every text of other people is plain text
-and harmless.
+"""Block Kit messages within Slack's limits; all text from users is harmless plain text.
 
-Slack rejects a message whole when one block is too long, so every text is cut here: the header at
-Slack's 150 characters, the others so that all of them together stay below 2,900.
-"""
+Slack rejects a message if any block is too long. For this reason every text is truncated here: the
+header at Slack's limit of 150 characters, and the others so that together they stay below 2,900."""
 
 from __future__ import annotations
 
@@ -50,7 +48,9 @@ def message_blocks(message: Message) -> tuple[str, list[Block]]:
         blocks.append(
             {
                 "type": "section",
-                "text": build_plain_text(truncate(f"It said: {facts['sentence']}", SENTENCE_LIMIT)),
+                "text": build_plain_text(
+                    truncate(f"Original alert: {facts['sentence']}", SENTENCE_LIMIT)
+                ),
             }
         )
     else:
@@ -69,13 +69,13 @@ def message_blocks(message: Message) -> tuple[str, list[Block]]:
 
 
 def build_plain_text(text: str) -> dict[str, Any]:
-    """A text that Slack shows as it is: no links, no mentions, no emoji codes."""
+    """A text that Slack shows unchanged: no links, no mentions, no emoji codes."""
     return {"type": "plain_text", "text": escape(text), "emoji": False}
 
 
 def truncate(text: str, limit: int) -> str:
-    """At most so many characters after escaping, on one line, without control characters, and with
-    mentions broken."""
+    """Truncates to `limit` characters after escaping, on one line, without control characters, and
+    with mentions broken."""
     line = _MENTION.sub(lambda found: found[0] + "\u2060", to_single_line(text))[:limit] or "\u2013"
     if len(escape(line)) <= limit:
         return line
@@ -111,7 +111,7 @@ def _evidence(facts: MessagePayload) -> list[Block]:
 
 
 def _digest_block(line: DigestLine) -> Block:
-    """One of several alerts, with its page beside it."""
+    """One alert of a digest, with a button to its page."""
     block: Block = {
         "type": "section",
         "text": build_plain_text(truncate(digest_line(line), NOTE_LIMIT)),
@@ -131,10 +131,10 @@ def _is_linkable(url: str) -> bool:
 def _buttons(facts: MessagePayload) -> list[Block]:
     links = facts["links"]
     wanted = (
-        ("evidence", "See evidence", links["evidence"]),
+        ("evidence", "View evidence", links["evidence"]),
         ("acknowledge", "Acknowledge", links["alert"]),
-        ("guide", "Roll back guide", links["roll_back_guide"]),
-        ("alerts", "See the alerts", links["alerts"] if facts.get("alerts") else None),
+        ("guide", "Rollback runbook", links["roll_back_guide"]),
+        ("alerts", "View alerts", links["alerts"] if facts.get("alerts") else None),
         (
             "project",
             "Open compilewatch",

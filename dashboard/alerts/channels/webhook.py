@@ -1,11 +1,9 @@
-"""Generic webhooks as Standard Webhooks describes them: JSON with an id, a time and an HMAC-SHA256
-signature.
+"""Generic webhooks (Standard Webhooks): JSON with an ID, a timestamp and an HMAC-SHA256 signature.
 
-The body is {"type": ..., "timestamp": ISO 8601, "data": Facts} with the types "alert.opened",
-"alert.changed", "alert.resolved", "alert.repeated", "alert.escalated", "alerts.digest" (several
-alerts in one message) and "channel.test"; webhook.schema.json beside this file describes it, and
-only ever gains keys. `webhook-id` stays the same over every try.
-"""
+The body is `{"type": ..., "timestamp": ISO 8601, "data": MessagePayload}`. The types are
+"alert.opened", "alert.changed", "alert.resolved", "alert.repeated", "alert.escalated",
+"alerts.digest" (several alerts in one message) and "channel.test". The body follows
+webhook.schema.json, which only gains keys. `webhook-id` is the same for every attempt."""
 
 from __future__ import annotations
 
@@ -25,18 +23,18 @@ from dashboard.common.outbound.url import parse_target
 
 PREFIX = "whsec_"
 MESSAGE_ERROR_STATUSES = (400, 413, 415, 422)
-"""Answers about the message itself: another try brings the same, and what comes after it may be
-what a person needs now."""
+"""Statuses about the message itself: a retry fails the same way, and a later message may be
+urgent."""
 EVENT_TYPES = {DeliveryKind.TEST.value: "channel.test", DeliveryKind.DIGEST.value: "alerts.digest"}
 
 
 def secret_make() -> str:
-    """A new signing secret, in the form that receivers' libraries take."""
+    """A new signing secret, in the format of the receivers' libraries."""
     return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def sign_message(*, message_id: str, timestamp: int, body: bytes, keys: list[str]) -> str:
-    """One v1 signature per secret, so that a receiver with either of them accepts."""
+    """One v1 signature per secret, so that a receiver with either secret accepts the message."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     digests = (
         hmac.digest(base64.b64decode(key.removeprefix(PREFIX)), signed, hashlib.sha256)
@@ -46,12 +44,12 @@ def sign_message(*, message_id: str, timestamp: int, body: bytes, keys: list[str
 
 
 def event_type(message: Message) -> str:
-    """What a message is about, as receivers know it."""
+    """The event type of a message."""
     return EVENT_TYPES.get(message.kind, f"alert.{message.kind}")
 
 
 class Webhook:
-    """Argo CD, Jenkins, GitHub and whatever else takes JSON."""
+    """Argo CD, Jenkins, GitHub and any other receiver of JSON."""
 
     kind = "webhook"
     label = "Webhook"
@@ -60,11 +58,11 @@ class Webhook:
     content_type = "application/json"
 
     def address_check(self, address: str) -> None:
-        """Any address that the outbound client would send to."""
+        """Accepts any address that the outbound client may send to."""
         parse_target(address, settings.OUTBOUND_ALLOW)
 
     def build(self, message: Message) -> EncodedMessage:
-        """The envelope around the facts."""
+        """The envelope with the payload."""
         envelope = {
             "type": event_type(message),
             "timestamp": message.at.isoformat(),
@@ -75,7 +73,7 @@ class Webhook:
         )
 
     def send(self, payload: EncodedMessage, channel: Channel) -> OutboundResponse:
-        """Any 2xx means taken; 410 means never again."""
+        """Any 2xx means accepted; 410 disables the channel permanently."""
         timestamp = int(clock.unix())
         keys = [key for key in (channel.secret, channel.secret_previous) if key]
         headers = {
@@ -89,7 +87,7 @@ class Webhook:
         answer = outbound_post(url=channel.address, body=payload.body, headers=headers)
         if answer.status == 410:
             raise DeliveryError(
-                "The receiver answered 410: this webhook is gone for good.",
+                "The receiver answered 410: this webhook no longer exists.",
                 disables=True,
                 answer=answer,
             )

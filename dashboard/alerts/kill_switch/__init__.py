@@ -1,2 +1,2 @@
-"""The switch: a version is frozen or run eager on a few instances, then on more, for a while, and
-goes back by itself."""
+"""Kill switch: freezes a version or runs it eager for a limited time, on a few instances first and
+then on more, and reverts automatically."""

@@ -1,5 +1,5 @@
-"""What a version does while it is switched, beside what it did before: p95, memory and errors of
-the instances that are concerned."""
+"""Kill-switch health check: compares p95, memory and errors of the affected instances with the
+values before the kill switch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from dashboard.vocabulary.numbers import significant
 
 SAMPLE_MINUTES = 5
 MAX_P95_RATIOS = {"freeze": 1.25, "eager": 4.0}
-"""So many times its p95 before is too slow; eager is slower by its nature, that is what it is asked
-for."""
+"""Maximum ratio of p95 to its value before; higher for eager, which is expected to be slower."""
 MAX_MEMORY_RATIO = 1.25
 MAX_ERROR_SHARE_INCREASE = 0.01
-"""A share of calls that fail beyond the one before."""
+"""Maximum increase of the share of failed calls."""
 MIN_CALLS = 20
 
 
@@ -31,8 +30,8 @@ def measure_instances(
     first: int,
     last: int,
 ) -> dict[str, Any]:
-    """Calls, errors, p95 in seconds and the largest memory in bytes, from the minute `first` up to
-    but without `last`."""
+    """Calls, errors, p95 in seconds and maximum memory in bytes, from minute `first` (included) to
+    minute `last` (excluded)."""
     series = Series.objects.filter(
         version_id=version_id, environment=environment, outermost=True
     ).values_list("pk", flat=True)
@@ -69,7 +68,7 @@ def measure_recent(
     instances: Collection[int],
     minutes: int = SAMPLE_MINUTES,
 ) -> dict[str, Any]:
-    """The same for the last whole minutes."""
+    """Does the same for the last `minutes` whole minutes."""
     now = clock.minute_of(clock.unix())
     return measure_instances(
         project_id=project_id,
@@ -82,10 +81,10 @@ def measure_recent(
 
 
 def find_degradation(verb: str, before: dict[str, Any], now: dict[str, Any]) -> str:
-    """Why it should not go on; empty if it may."""
+    """The reason to revert, or an empty string if the values are healthy."""
     if before.get("p95") and now["p95"] and now["p95"] > before["p95"] * MAX_P95_RATIOS[verb]:
         return (
-            f"p95 rose to {significant(now['p95'] / before['p95'], 2)} times what it was "
+            f"p95 rose to {significant(now['p95'] / before['p95'], 2)} times its earlier value "
             f"({significant(before['p95'] * 1e3)} ms)"
         )
     if (
@@ -95,7 +94,7 @@ def find_degradation(verb: str, before: dict[str, Any], now: dict[str, Any]) -> 
     ):
         times = significant(now["memory"] / before["memory"], 2)
         return (
-            f"memory rose to {times} times what it was "
+            f"memory rose to {times} times its earlier value "
             f"({significant(before['memory'] / 2**30)} GiB)"
         )
     if (
@@ -106,6 +105,6 @@ def find_degradation(verb: str, before: dict[str, Any], now: dict[str, Any]) -> 
     ):
         return (
             f"{now['errors'] / now['calls']:.2%} of calls failed, "
-            f"{before['errors'] / before['calls']:.2%} before"
+            f"{before['errors'] / before['calls']:.2%} before the kill switch"
         )
     return ""

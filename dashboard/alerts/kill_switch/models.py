@@ -1,4 +1,4 @@
-"""A switch that somebody asked for, and everything that happened to it."""
+"""Models of kill switches: the request, its state, and the events."""
 
 from django.conf import settings
 from django.db import models
@@ -8,24 +8,23 @@ from dashboard.projects.models import Project
 
 
 class SwitchPhase(models.TextChoices):
-    """Where the present stage stands."""
+    """Phase of the current stage."""
 
-    ASKING = "asking", "Asking the instances whether they would"
-    GOING = "going", "Waiting until all have applied it"
-    WATCHING = "watching", "In force"
-    OVER = "over", "Over"
+    ASKING = "asking", "Asking instances to accept"
+    GOING = "going", "Waiting for all instances to apply it"
+    WATCHING = "watching", "Active"
+    OVER = "over", "Ended"
 
 
 class Switch(models.Model):
-    """One verb on one version in one environment; whoever changes it holds its project's row."""
+    """One verb on one version in one environment; code that changes a row must hold the lock on the
+    project's row."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="switches")
     environment = models.CharField(max_length=64)
     verb = models.CharField(max_length=16, choices=[("freeze", "Freeze"), ("eager", "Eager")])
-    ident = models.CharField(
-        max_length=16, unique=True, help_text="What the ids of its commands begin with."
-    )
+    ident = models.CharField(max_length=16, unique=True, help_text="Prefix of its command IDs.")
     note = models.TextField()
     asked_at = models.DateTimeField()
     asked_by = models.ForeignKey(
@@ -35,16 +34,16 @@ class Switch(models.Model):
     wanted_until = models.DateTimeField()
     phase = models.CharField(max_length=16, choices=SwitchPhase.choices, default=SwitchPhase.ASKING)
     phase_since = models.DateTimeField()
-    share = models.FloatField(
-        default=0.0, help_text="The part of the instances that the present stage is for."
+    share = models.FloatField(default=0.0, help_text="Share of instances in the current stage.")
+    held_share = models.FloatField(
+        default=0.0, help_text="Share of instances on which it is active."
     )
-    held_share = models.FloatField(default=0.0, help_text="The part on which it is in force.")
-    command = models.CharField(max_length=64, default="", help_text="The id of the newest command.")
+    command = models.CharField(max_length=64, default="", help_text="ID of the newest command.")
     expires_at = models.DateTimeField(
-        null=True, help_text="When that command ends unless it is renewed."
+        null=True, help_text="Expiry of that command unless it is renewed."
     )
     before = models.JSONField(
-        default=dict, help_text="p95, memory and errors in the minutes before it was asked for."
+        default=dict, help_text="p95, memory and errors in the minutes before the request."
     )
     ended_at = models.DateTimeField(null=True)
     ended_why = models.TextField(default="")
@@ -64,14 +63,12 @@ class Switch(models.Model):
 
 
 class SwitchEvent(models.Model):
-    """One line of what happened."""
+    """One event of a kill switch."""
 
     switch = models.ForeignKey(Switch, on_delete=models.CASCADE, related_name="events")
     at = models.DateTimeField()
     text = models.TextField()
-    actor_name = models.CharField(
-        max_length=150, default="", help_text="Empty: the dashboard itself."
-    )
+    actor_name = models.CharField(max_length=150, default="", help_text="Empty: by the dashboard.")
 
     class Meta:
         db_table = "switch_event"

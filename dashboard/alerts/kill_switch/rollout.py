@@ -1,4 +1,4 @@
-"""Which instances a switch is for, stage by stage, and what they told of it."""
+"""Kill-switch rollout: selects the instances of each stage and reads their receipts."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from dashboard.fleet.models import CommandReceipt, Instance
 from dashboard.fleet.selectors.instances.role_filters import where_ended, where_helping
 
 MAX_REPORT_AGE = timedelta(minutes=3)
-"""An instance that has not reported for longer is not waited for."""
+"""Maximum age of the last report; the rollout does not wait for instances with an older one."""
 STAGE_SHARES = (0.05, 0.25)
-"""After the first unit and before all."""
+"""Stages between the first unit and all units."""
 
 
 @dataclass(frozen=True)
 class RolloutUnit:
-    """What is switched together: one instance, or all ranks of a job."""
+    """Instances that switch together: one instance, or all ranks of a job."""
 
     name: str
     instances: tuple[Instance, ...]
 
     @property
     def is_complete(self) -> bool:
-        """Whether every rank reports."""
+        """True if every rank reports."""
         return (
             len(self.instances) >= max((one.world_size for one in self.instances), default=1)
             or not self.instances[0].job
         )
 
     def allows(self, verb: str) -> bool:
-        """Whether every one of its processes lets the dashboard do that."""
+        """True if all instances of the unit allow this verb."""
         return self.is_complete and all(verb in list_allowed_verbs(one) for one in self.instances)
 
 
 def list_allowed_verbs(instance: Instance) -> list[str]:
-    """What its settings let the dashboard ask for."""
+    """The verbs that the instance's settings allow."""
     known = instance.capabilities.get("switch") if isinstance(instance.capabilities, dict) else None
     if (
         not isinstance(known, list)
@@ -53,8 +53,8 @@ def list_allowed_verbs(instance: Instance) -> list[str]:
 
 
 def uses_symmetric_key(instance: Instance) -> bool:
-    """Whether it verifies commands by the key that every job of the project holds, as all did that
-    do not say what they verify them by."""
+    """True if the instance verifies commands with the project's symmetric key, like all agents that
+    do not report a verification method."""
     known = (
         instance.capabilities.get("command_signatures")
         if isinstance(instance.capabilities, dict)
@@ -66,7 +66,7 @@ def uses_symmetric_key(instance: Instance) -> bool:
 
 
 def list_live_units(*, version_id: int, environment: str) -> list[RolloutUnit]:
-    """What reports now and has not ended, by name; what only helps a job is not waited for."""
+    """Units that report now and have not ended, by name. Helper processes of a job are left out."""
     rows = Instance.objects.filter(
         version_id=version_id,
         environment=environment,
@@ -80,8 +80,7 @@ def list_live_units(*, version_id: int, environment: str) -> list[RolloutUnit]:
 
 
 def compute_stage_shares(ident: str, units: Iterable[RolloutUnit]) -> list[float]:
-    """The share of each stage: one unit, 5 %, 25 %, all; a stage that would add nobody is left
-    out."""
+    """The share of each stage: one unit, 5%, 25%, all. A stage that adds no unit is left out."""
     places = sorted(cohort(ident, unit.name) for unit in units)
     count = len(places)
     sizes = sorted({1, *(round(count * share) for share in STAGE_SHARES)} & set(range(1, count)))
@@ -89,13 +88,13 @@ def compute_stage_shares(ident: str, units: Iterable[RolloutUnit]) -> list[float
 
 
 def select_units(ident: str, units: Iterable[RolloutUnit], share: float) -> list[RolloutUnit]:
-    """Those that a command of this share is for."""
+    """The units that a command with this share is for."""
     return [unit for unit in units if cohort(ident, unit.name) < share]
 
 
 @dataclass
 class SwitchReceipts:
-    """What the instances told of one switch, by their id; times are those of the receipts."""
+    """Receipts of one kill switch, by instance ID, in the order of the receipts' times."""
 
     ready: set[str]
     applied: set[str]
@@ -103,8 +102,8 @@ class SwitchReceipts:
 
     @classmethod
     def of(cls, switch: Switch) -> SwitchReceipts:
-        """The newest word of each instance counts; `ready` and a refusal answer the newest command
-        alone."""
+        """Reads the receipts; the newest receipt of each instance counts. `ready` and `refused`
+        count only for the newest command."""
         rows = CommandReceipt.objects.filter(
             project_id=switch.project_id, command__startswith=f"{switch.ident}."
         )

@@ -1,5 +1,5 @@
-"""Begins, goes on with and ends switches. Pull only: what is wanted is a command in the answers to
-reports, renewed while it is wanted."""
+"""Starts, advances and ends kill switches. Pull only: a command travels in the responses to
+reports, and is renewed while the kill switch is active."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ logger = logging.getLogger(__name__)
 DURATION_CHOICES_MINUTES = (5, 15, 30, 60)
 MAX_NOTE_LENGTH = 500
 COMMAND_LIFETIME = timedelta(minutes=5)
-"""A command ends then, whatever becomes of the dashboard; at half of it the next one is sent."""
+"""Lifetime of a command, even if the dashboard dies; the next command is sent after half of it."""
 RANK_LEAD_TIME = timedelta(seconds=25)
-"""How long before its moment a command for ranks is sent: every rank reports twice in between."""
+"""Delay before a command for ranks takes effect, long enough for two reports of every rank."""
 ANSWER_TIMEOUT = timedelta(seconds=90)
 STAGE_SOAK_TIME = timedelta(minutes=2)
-"""In force and no worse for so long, it goes on to the next stage."""
+"""Time for which a stage must be active and healthy before the next stage."""
 
 
 class KillSwitchError(ValueError):
-    """What was asked for cannot be; the text names the field and says why."""
+    """An invalid kill-switch request; the text starts with the field and gives the reason."""
 
 
 def kill_switch_begin(
@@ -55,7 +55,7 @@ def kill_switch_begin(
     user: User,
     address: str | None = None,
 ) -> Switch:
-    """Asks one instance, or all ranks of one job, whether they would; raises KillSwitchError."""
+    """Asks one instance, or all ranks of one job, to accept the command; raises KillSwitchError."""
     if verb not in VERBS:
         raise KillSwitchError("verb: choose freeze or eager.")
     if minutes not in DURATION_CHOICES_MINUTES:
@@ -63,11 +63,11 @@ def kill_switch_begin(
             f"minutes: choose one of {', '.join(map(str, DURATION_CHOICES_MINUTES))}."
         )
     if not note.strip() or len(note) > MAX_NOTE_LENGTH:
-        raise KillSwitchError(f"note: say why, in at most {MAX_NOTE_LENGTH} characters.")
+        raise KillSwitchError(f"note: enter a reason of at most {MAX_NOTE_LENGTH} characters.")
     if not derive_command_key(version.project):
         raise KillSwitchError(
-            "key: this project has no command key; make one on the Setup page and give its "
-            "public half to the jobs."
+            "key: this project has no command key. Create one on the Setup page and give its "
+            "public key to the jobs."
         )
     units = [
         unit
@@ -76,13 +76,15 @@ def kill_switch_begin(
     ]
     if not units:
         raise KillSwitchError(
-            f"version: no instance of {version.name} that reports from {environment} allows {verb}."
+            f"version: no reporting instance of {version.name} in {environment} allows {verb}."
         )
     now = clock.now()
     with write_transaction():
         lock_project(version.project_id)
         if Switch.objects.filter(version=version, environment=environment, ended_at=None).exists():
-            raise KillSwitchError("version: a switch of it goes on; end that first.")
+            raise KillSwitchError(
+                "version: a kill switch for it is already active. End that one first."
+            )
         switch = Switch(
             project=version.project,
             version=version,
@@ -99,7 +101,7 @@ def kill_switch_begin(
         switch.save()
         _add_event(
             switch,
-            f"Asked to {_words(verb)} for {minutes} minutes: {note.strip()}",
+            f"Requested to {_words(verb)} for {minutes} min: {note.strip()}",
             user.get_username(),
         )
         _ask(switch, units)
@@ -114,18 +116,18 @@ def kill_switch_begin(
 
 
 def kill_switch_end(*, switch: Switch, user: User, address: str | None = None) -> None:
-    """Takes it back now; what is over stays over."""
+    """Ends the kill switch now; does nothing if it has already ended."""
     with write_transaction():
         lock_project(switch.project_id)
         held = Switch.objects.select_related("version__model", "project").get(pk=switch.pk)
         if held.ended_at is None:
-            _restore(held, f"taken back by {user.get_username()}", user.get_username())
+            _restore(held, f"cancelled by {user.get_username()}", user.get_username())
             _audit(held, "switch.end", {"why": held.ended_why}, user, address)
 
 
 def kill_switches_advance() -> int:
-    """Looks at every switch that goes on; returns how many had news. One that fails holds up no
-    other."""
+    """Advances every active kill switch; returns the number of changes. A failed kill switch does
+    not block the others."""
     count, errors = 0, []
     for pk, project_id in (
         Switch.objects.filter(ended_at=None).order_by("pk").values_list("pk", "project_id")
@@ -136,19 +138,19 @@ def kill_switches_advance() -> int:
                 switch = Switch.objects.select_related("version__model", "project").get(pk=pk)
                 count += switch.ended_at is None and _step(switch)
         except Exception as error:
-            logger.exception("switch %s could not go on", pk)
+            logger.exception("kill switch %s could not advance", pk)
             errors.append(error)
     if errors:
-        raise ExceptionGroup("switches that could not go on", errors)
+        raise ExceptionGroup("kill switches that could not advance", errors)
     return count
 
 
 def _step(switch: Switch) -> bool:
     now, told = clock.now(), SwitchReceipts.of(switch)
     if now >= switch.wanted_until:
-        return _restore(switch, "its time is over")
+        return _restore(switch, "the requested time is over")
     if not derive_command_key(switch.project):
-        return _restore(switch, "the project has no command key any more")
+        return _restore(switch, "the project no longer has a command key")
     allowed = [
         unit
         for unit in list_live_units(version_id=switch.version_id, environment=switch.environment)
@@ -157,7 +159,7 @@ def _step(switch: Switch) -> bool:
     units = select_units(switch.ident, allowed, switch.share)
     names = {one.instance_id for unit in units for one in unit.instances}
     if not names:
-        return _restore(switch, "none of its instances reports any more")
+        return _restore(switch, "none of its instances is reporting")
     if switch.phase != SwitchPhase.WATCHING and (refused := sorted(names & set(told.refused))):
         return _restore(switch, f"{refused[0]} refused: {told.refused[refused[0]]}")
     if switch.phase == SwitchPhase.WATCHING:
@@ -174,13 +176,13 @@ def _step(switch: Switch) -> bool:
         return _restore(
             switch,
             f"{len(missing)} of {len(names)} instances did not answer in time, "
-            f"{missing[0]} among them",
+            f"including {missing[0]}",
         )
     return False
 
 
 def _ask(switch: Switch, allowed: list[RolloutUnit]) -> bool:
-    """The next stage: would they?"""
+    """Asks the units of the next stage to accept the command."""
     shares = [
         share for share in compute_stage_shares(switch.ident, allowed) if share > switch.held_share
     ]
@@ -188,20 +190,20 @@ def _ask(switch: Switch, allowed: list[RolloutUnit]) -> bool:
     _phase(switch, SwitchPhase.ASKING)
     units = select_units(switch.ident, allowed, switch.share)
     _issue(switch, switch.verb, switch.share, ask=True)
-    _add_event(switch, f"Asked {_format_unit_count(units)} whether they would.")
+    _add_event(switch, f"Asked {_format_unit_count(units)} to accept the command.")
     return True
 
 
 def _issue_stage(switch: Switch, units: list[RolloutUnit]) -> bool:
-    """All of them would: at one moment, where they are ranks."""
+    """Sends the command after all units accepted it; ranks apply it at the same moment."""
     ranks = any(len(unit.instances) > 1 for unit in units)
     switch.held_share = switch.share
     _phase(switch, SwitchPhase.GOING)
     _issue(switch, switch.verb, switch.share, delay=RANK_LEAD_TIME if ranks else timedelta())
     _add_event(
         switch,
-        f"Told {_format_unit_count(units)} to "
-        f"{_words(switch.verb)}{', all ranks at one moment' if ranks else ''}.",
+        f"Sent {_format_unit_count(units)} the command to {_words(switch.verb)}"
+        f"{', for all ranks at the same moment' if ranks else ''}.",
     )
     return True
 
@@ -209,14 +211,15 @@ def _issue_stage(switch: Switch, units: list[RolloutUnit]) -> bool:
 def _begin_watch(switch: Switch, names: set[str]) -> bool:
     _phase(switch, SwitchPhase.WATCHING)
     switch.save()
-    _add_event(switch, f"In force on {len(names)} instance{'s' if len(names) > 1 else ''}.")
+    _add_event(switch, f"Active on {len(names)} instance{'s' if len(names) > 1 else ''}.")
     return True
 
 
 def _watch(
     switch: Switch, allowed: list[RolloutUnit], units: list[RolloutUnit], told: SwitchReceipts
 ) -> bool:
-    """In force: back when it got worse, on when it is healthy, renewed while it is wanted."""
+    """Active stage: reverts on degradation, continues to the next stage when healthy, and renews
+    the command while it is wanted."""
     now = clock.now()
     since = clock.minute_of(switch.phase_since.timestamp()) + 1
     minutes = clock.minute_of(now.timestamp()) - since
@@ -233,7 +236,7 @@ def _watch(
     if lost := sorted(ranks - told.applied):
         return _restore(
             switch,
-            f"{lost[0]} does not apply it any more, and ranks are switched together or not at all",
+            f"{lost[0]} no longer applies the command, and ranks only switch together",
         )
     if (
         switch.share < 1.0
@@ -248,8 +251,8 @@ def _watch(
 
 
 def _restore(switch: Switch, why: str, actor_name: str = "") -> bool:
-    """Back to how it was, all ranks at one moment; those that hear of it late go back when their
-    command ends."""
+    """Reverts the kill switch, on all ranks at the same moment. Instances that receive the restore
+    late revert when their command expires."""
     now = clock.now()
     if derive_command_key(switch.project) and switch.command:
         units = list_live_units(version_id=switch.version_id, environment=switch.environment)
@@ -260,7 +263,7 @@ def _restore(switch: Switch, why: str, actor_name: str = "") -> bool:
     switch.ended_at, switch.ended_why = now, why
     _phase(switch, SwitchPhase.OVER)
     switch.save()
-    _add_event(switch, f"Back: {why}.", actor_name)
+    _add_event(switch, f"Reverted: {why}.", actor_name)
     return True
 
 
@@ -268,8 +271,8 @@ def _issue(
     switch: Switch, verb: str, share: float, *, ask: bool = False, delay: timedelta = timedelta()
 ) -> None:
     key, begin = derive_command_key(switch.project), clock.now() + delay
-    # A restore outlives every command that it takes back; an order ends with the switch at the
-    # latest.
+    # A restore outlives every command that it cancels; other commands end with the kill switch at
+    # the latest.
     end = (
         begin + COMMAND_LIFETIME
         if verb == RESTORE

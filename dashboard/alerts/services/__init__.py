@@ -1,4 +1,4 @@
-"""Writes alerts, channels and deliveries; each file beside this one holds one part of it."""
+"""Writes alerts, channels and deliveries; each module of this package covers one part."""
 
 from dashboard.alerts.services.actions import (
     AlertActionError,

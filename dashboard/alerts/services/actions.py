@@ -1,5 +1,5 @@
-"""What people do with an alert: each is one transaction with one line in the time line and one in
-the audit record."""
+"""Operator actions on alerts: each action is one transaction with one timeline event and one audit
+entry."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ MAX_SNOOZE = timedelta(days=7)
 
 
 class AlertActionError(ValueError):
-    """What was asked for does not fit the alert; the text says why."""
+    """An action that does not fit the alert; the text gives the reason."""
 
 
 def alert_acknowledge(
     *, alert: Alert, user: User, note: str = "", address: str | None = None
 ) -> Alert:
-    """Somebody looks after it."""
+    """Acknowledges the alert and makes the user its owner."""
     with _change_alert(alert, user, "alert.acknowledge", note, address) as held:
         if held.state == AlertState.ACKNOWLEDGED and held.owner_id == user.pk:
-            raise AlertActionError(f"A-{held.number} is already yours.")
+            raise AlertActionError(f"A-{held.number} is already assigned to you.")
         held.state, held.snoozed_until = AlertState.ACKNOWLEDGED, None
         held.acknowledged_at, held.owner = clock.now(), user
         held.save()
@@ -42,7 +42,7 @@ def alert_acknowledge(
 def alert_snooze(
     *, alert: Alert, user: User, until: datetime, note: str = "", address: str | None = None
 ) -> Alert:
-    """Put aside until a time, at most 7 days ahead; it comes back earlier when it gets worse."""
+    """Snoozes the alert for at most 7 days; it reopens earlier if it gets worse."""
     if not clock.now() < until <= clock.now() + MAX_SNOOZE:
         raise AlertActionError("until: choose a time within the next 7 days.")
     with _change_alert(alert, user, "alert.snooze", note, address) as held:
@@ -54,7 +54,7 @@ def alert_snooze(
 
 
 def alert_resolve(*, alert: Alert, user: User, note: str = "", address: str | None = None) -> Alert:
-    """Ended by a person."""
+    """Resolves the alert manually."""
     with _change_alert(alert, user, "alert.resolve", note, address) as held:
         text = _append_note(f"Resolved by {user.get_username()}", note)
         alert_close(
@@ -64,11 +64,12 @@ def alert_resolve(*, alert: Alert, user: User, note: str = "", address: str | No
 
 
 def alert_dismiss(*, alert: Alert, user: User, note: str, address: str | None = None) -> Alert:
-    """A false alarm, and why; the deployment stays quiet unless it gets worse than it was."""
+    """Marks the alert as a false positive, with a reason. The deployment opens another alert only
+    if it gets worse."""
     if not note.strip():
-        raise AlertActionError("note: say why this is a false alarm.")
+        raise AlertActionError("note: enter why this alert is a false positive.")
     with _change_alert(alert, user, "alert.dismiss", note, address) as held:
-        text = _append_note(f"False alarm, says {user.get_username()}", note)
+        text = _append_note(f"Marked as a false positive by {user.get_username()}", note)
         alert_close(
             alert=held,
             outcome=AlertOutcome.DISMISSED,
@@ -87,8 +88,8 @@ def _append_note(what: str, note: str) -> str:
 def _change_alert(
     alert: Alert, user: User, action: str, note: str, address: str | None
 ) -> Iterator[Alert]:
-    """The alert as it is now, held until the change is written; the audit row says what it was
-    before and after."""
+    """The current alert, locked until the change is written; the audit entry has the state before
+    and after."""
     if len(note) > MAX_NOTE_LENGTH:
         raise AlertActionError(f"note: at most {MAX_NOTE_LENGTH:,} characters.")
     with write_transaction():

@@ -1,4 +1,4 @@
-"""Writes channels: where messages go, whether they may, and the secrets that sign them."""
+"""Writes channels: their addresses, whether they are enabled, and their signing secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Project
 
 DISABLED_BY_HAND = "Switched off by hand."
-"""Whoever did that wanted nothing for the time."""
+"""Reason after a manual disable; stored, so the text must not change. Such a channel is not sent
+messages that it missed."""
 
 
 def channel_create(
@@ -30,12 +31,12 @@ def channel_create(
     actor_name: str = "",
     client: str | None = None,
 ) -> Channel:
-    """A channel that is on from now; raises ValueError with a sentence that names the field. A
-    webhook gets a signing secret."""
+    """Creates an enabled channel; raises ValueError with a sentence that names the field. A webhook
+    gets a signing secret."""
     if kind not in CHANNELS:
         raise ValueError(f"kind: choose one of {', '.join(sorted(CHANNELS))}.")
     if not name.strip() or len(name) > 100:
-        raise ValueError("name: give it a name of at most 100 characters.")
+        raise ValueError("name: enter a name of at most 100 characters.")
     try:
         CHANNELS[kind].address_check(address)
     except ValueError as error:
@@ -61,8 +62,8 @@ def channel_create(
 
 
 def channel_enable(*, channel: Channel, user: User, client: str | None = None) -> None:
-    """On again; what was given up while it was off can be replayed. Where it switched itself off,
-    it is owed what began meanwhile."""
+    """Enables a channel; messages that failed while it was disabled can be redelivered. A channel
+    that was disabled automatically also gets a message for each open alert it missed."""
     with write_transaction():
         lock_project(channel.project_id)
         Channel.objects.filter(pk=channel.pk).update(
@@ -78,7 +79,7 @@ def channel_enable(*, channel: Channel, user: User, client: str | None = None) -
 def channel_disable(
     *, channel: Channel, user: User, reason: str = DISABLED_BY_HAND, client: str | None = None
 ) -> None:
-    """Off, and the messages that wait for it are given up, visibly."""
+    """Disables a channel; its waiting messages fail visibly."""
     with write_transaction():
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
         channel_give_up(channel=channel, reason=reason)
@@ -86,20 +87,21 @@ def channel_disable(
 
 
 def channel_give_up(*, channel: Channel, reason: str) -> None:
-    """Switches a channel off and gives up what waits for it; the caller holds the channel's row."""
+    """Disables a channel and fails its waiting messages; the caller holds the lock on the channel's
+    row."""
     Channel.objects.filter(pk=channel.pk).update(enabled=False, disabled_reason=reason)
     Delivery.objects.filter(
         channel=channel, state__in=(DeliveryState.WAITING, DeliveryState.HELD)
     ).update(
         state=DeliveryState.DEAD,
         leased_until=None,
-        last_answer=f"Given up: the channel is off. {reason}",
+        last_answer=f"Failed: the channel is disabled. {reason}",
     )
 
 
 def channel_rotate_secret(*, channel: Channel, user: User, client: str | None = None) -> str:
-    """A new signing secret, returned once; messages carry signatures of both until the next
-    rotation."""
+    """Creates a new signing secret and returns it once; messages carry signatures of both secrets
+    until the next rotation."""
     if not isinstance(CHANNELS.get(channel.kind), Webhook):
         raise ValueError("Only webhooks have a signing secret.")
     with write_transaction():
@@ -113,8 +115,7 @@ def channel_rotate_secret(*, channel: Channel, user: User, client: str | None = 
 def channel_test(
     *, channel: Channel, user: User | None = None, actor_name: str = "", client: str | None = None
 ) -> Delivery:
-    """Owes a test message, which takes the same way as every other; watch the delivery to see what
-    came of it."""
+    """Queues a test message, which is delivered like any other; the delivery shows the result."""
     now = clock.now()
     with write_transaction():
         delivery = Delivery.objects.create(

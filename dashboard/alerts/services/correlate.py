@@ -1,5 +1,5 @@
-"""Puts alerts together that came with a change of what they run on: run it as often as you like, by
-as many workers as you like."""
+"""Groups alerts that share an environment or its change; idempotent and safe with concurrent
+workers."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from dashboard.regressions.evidence_reader import read_environment
 logger = logging.getLogger(__name__)
 
 LOOKBACK = timedelta(hours=1)
-"""An alert that nobody looked at for so long stays by itself: what it ran on cannot be read off any
-more."""
+"""Maximum age of an alert for grouping; later its environment can no longer be read, and the alert
+remains alone."""
 CHANGE_KEYS = ("gpu", "driver", "cuda", "torch", "triton", "python")
-"""What counts as a change of the environment, out of everything that may differ between two
+"""Keys that count as a change of the environment, among all that may differ between two
 versions."""
 MAX_ALERTS_NAMED, MAX_TRAITS_KEPT = 5, 20
-"""Alerts that a line names, and shared things that a group keeps."""
+"""Maximum number of alerts in a timeline event, and of traits stored in a group."""
 
 
 def alerts_correlate() -> int:
-    """Looks at every alert that is new; returns how many joined a group. A project that fails holds
-    up no other."""
+    """Correlates all new alerts; returns the number of alerts that joined a group. A failed project
+    does not block the others."""
     count, errors = 0, []
     for project_id in sorted(set(_query_uncorrelated().values_list("project_id", flat=True))):
         try:
@@ -47,10 +47,10 @@ def alerts_correlate() -> int:
                 lock_project(project_id)
                 count += _project_group(project_id)
         except Exception as error:
-            logger.exception("the alerts of project %s could not be put together", project_id)
+            logger.exception("the alerts of project %s could not be grouped", project_id)
             errors.append(error)
     if errors:
-        raise ExceptionGroup("projects whose alerts could not be put together", errors)
+        raise ExceptionGroup("projects whose alerts could not be grouped", errors)
     return count
 
 
@@ -81,7 +81,7 @@ def _project_group(project_id: int) -> int:
 
 
 def _record_traits(alerts: Sequence[Alert]) -> None:
-    """Keeps what each runs on, so that a later look finds the same."""
+    """Stores the traits of each alert, so that a later run finds the same."""
     seen = read_machines(
         places={(alert.deployment.version_id, alert.deployment.environment) for alert in alerts},
         since_minute=clock.minute_of(clock.unix()),
@@ -95,8 +95,8 @@ def _record_traits(alerts: Sequence[Alert]) -> None:
 
 
 def _changes(alert: Alert) -> Iterable[Trait]:
-    """What most instances of the version have otherwise than those of its baseline, as the judge
-    found it."""
+    """Changes on most instances of the version compared with its baseline, from the evidence of the
+    verdict."""
     for one in read_environment(alert.verdict.evidence if alert.verdict else None):
         before, after = (next(iter(side), ("", 0))[0] for side in (one.baseline, one.candidate))
         if one.key in CHANGE_KEYS and before and after and before != after:
@@ -111,7 +111,7 @@ def _alarm(alert: Alert) -> Alarm:
 
 
 def _join(project_id: int, together: Sequence[Alert], running: Mapping[Trait, int]) -> int:
-    """The oldest group that one of them is in takes all; where there is none, a new one does."""
+    """Moves all alerts to the oldest of their groups, or to a new group if they have none."""
     known = sorted({alert.group_id for alert in together if alert.group_id is not None})
     joining = [alert for alert in together if alert.group_id is None]
     if not joining and len(known) < 2:
@@ -149,6 +149,6 @@ def _line(alert: Alert, members: Sequence[Alert], words: str) -> str:
     others = [f"A-{one.number}" for one in members if one.pk != alert.pk]
     more = f" and {len(others) - MAX_ALERTS_NAMED} more" if len(others) > MAX_ALERTS_NAMED else ""
     return (
-        f"{', '.join(others[:MAX_ALERTS_NAMED])}{more} alarmed within "
-        f"{MAX_ALARM_GAP.seconds // 60} min of one another; they share {words}."
+        f"Opened within {MAX_ALARM_GAP.seconds // 60} min of "
+        f"{', '.join(others[:MAX_ALERTS_NAMED])}{more}. Shared: {words}."
     )

@@ -1,7 +1,7 @@
-"""Sends what is owed: claim by lease, send outside any transaction, mark. A crash in between sends
-once more, under the same id.
+"""Delivery worker: claims a message by lease, sends it outside any transaction, and records the
+result. After a crash in between, the message is sent again with the same ID.
 
-Channels do not wait for one another; within one there is one message under way, and the next
+Channels are independent of each other. Each channel has at most one message in flight, and the next
 follows in order."""
 
 from __future__ import annotations
@@ -40,29 +40,27 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
 MAX_CLOCK_SKEW = timedelta(seconds=60)
-"""How far the clocks of machines differ at most. Nothing that was not tried yet is put off for
-longer than that."""
+"""Maximum difference between the clocks of machines. A message without an attempt is never
+postponed by more."""
 MAX_PARALLEL_CHANNELS = 16
-"""Channels that one worker sends to at the same time."""
+"""Maximum number of channels that one worker sends to in parallel."""
 MAX_OVERTIME_S = 30.0
-"""Seconds that the slowest kind of channel may take: so much longer than its time a worker is held,
-and no more."""
+"""Time limit in seconds of the slowest kind of channel, and maximum overtime of a worker."""
 GRACE_S = 2.0
-"""Seconds after its own limit that a channel is given up from outside."""
+"""Seconds after a channel's own limit at which its attempt is aborted from outside."""
 POLL_INTERVAL_S = 0.5
-"""Seconds after which it is looked whether other channels have something, while those under way
-take their time."""
+"""Seconds between checks for due messages of other channels while some attempts are in progress."""
 RETRY_DELAYS_S = (0, 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
 JITTER_RATIO = 0.2
 MAX_ANSWER_LENGTH = 500
 MAX_NOT_FOUND_TRIES = 4
-"""Tries after which a 404 is believed: half an hour, in which a receiver that is being replaced
-comes back."""
+"""Number of attempts after which a 404 disables the channel: half an hour, in which a receiver that
+is being replaced returns."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A delivery that is ours to try until the lease ends."""
+    """A delivery that this worker may attempt until the lease ends."""
 
     delivery: Delivery
     channel: Channel
@@ -71,7 +69,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class DeliveryResult:
-    """What came of a try."""
+    """Result of an attempt."""
 
     delivered: bool
     text: str
@@ -82,12 +80,12 @@ class DeliveryResult:
 
 
 def deliveries_send(*, seconds: float = 10.0) -> int:
-    """Tries everything that is due for about so long, each channel on its own; returns how many
-    were delivered.
+    """Attempts all due messages for about `seconds`, in parallel per channel; returns the number of
+    delivered messages.
 
-    A thread holds one message to one channel and knows no database, so a slow channel keeps nobody
-    waiting but itself. While the last ones take their time the others go on, as far as they are
-    sure to be done by then."""
+    A thread sends one message to one channel and uses no database, so a slow channel delays only
+    itself. While the last attempts run, other channels continue if they are sure to finish in
+    time."""
     count, stop = 0, time.monotonic() + seconds
     under_way: dict[Future[DeliveryResult], Claim] = {}
     with ThreadPoolExecutor(
@@ -109,8 +107,8 @@ def deliveries_send(*, seconds: float = 10.0) -> int:
 
 
 def _claim_in_time(stop: float, *, waits: bool) -> Claim | None:
-    """Anything until the time is over; after that only what is sure to be done before a channel
-    that is waited for has to be."""
+    """Claims any due message until `stop`. After that, claims only messages that are sure to finish
+    before the attempts in progress must."""
     now = time.monotonic()
     if now < stop:
         return delivery_claim()
@@ -118,10 +116,10 @@ def _claim_in_time(stop: float, *, waits: bool) -> Claim | None:
 
 
 def delivery_claim(*, within: float = MAX_OVERTIME_S) -> Claim | None:
-    """The next delivery that is due and nobody else's, of a kind that takes at most so many
+    """Claims the next due message that no other worker holds, of a kind that takes at most `within`
     seconds.
 
-    Per channel only the oldest one may go, and no test that waits holds up an alert."""
+    Only the oldest message of a channel may go. A waiting test message does not block an alert."""
     quick = [kind for kind, one in CHANNELS.items() if one.seconds <= within]
     for channel_id in (
         _due()
@@ -130,8 +128,8 @@ def delivery_claim(*, within: float = MAX_OVERTIME_S) -> Claim | None:
         .values_list("channel_id", flat=True)
     ):
         with write_transaction():
-            # Whoever holds the channel's row is choosing its next delivery just now: it is not
-            # ours.
+            # Another worker that holds the channel's row is claiming its next delivery now, so
+            # skip the channel.
             channel = (
                 Channel.objects.select_for_update(no_key=True, skip_locked=True)
                 .filter(pk=channel_id)
@@ -154,7 +152,7 @@ def delivery_claim(*, within: float = MAX_OVERTIME_S) -> Claim | None:
 
 
 def delivery_try(claim: Claim) -> DeliveryResult:
-    """Sends once; whatever goes wrong is a result, never an exception."""
+    """Sends once; returns every failure as a result and raises no exception."""
     delivery, channel = claim.delivery, claim.channel
     try:
         kind = CHANNELS[channel.kind]
@@ -183,17 +181,17 @@ def delivery_try(claim: Claim) -> DeliveryResult:
     except OutboundError as error:
         return DeliveryResult(False, _mask_answer(channel, str(error), None))
     except TimeoutError:
-        return DeliveryResult(False, f"It was not done within {significant(kind.seconds)} s.")
+        return DeliveryResult(False, f"Timed out after {significant(kind.seconds)} s.")
     except Exception as error:
         logger.exception("delivery %s could not be built or sent", delivery.message_id)
         return DeliveryResult(
-            False, f"compilewatch failed ({type(error).__name__}); its log says more."
+            False, f"Internal error ({type(error).__name__}); see the log of compilewatch."
         )
     return DeliveryResult(True, _mask_answer(channel, "", answer), answer.status)
 
 
 def delivery_mark(claim: Claim, result: DeliveryResult) -> None:
-    """Writes down what came of a try, and what happens next."""
+    """Records the result of an attempt, and the next step."""
     now = clock.now()
     with write_transaction():
         channel = Channel.objects.select_for_update(no_key=True).get(pk=claim.channel.pk)
@@ -223,15 +221,15 @@ def delivery_mark(claim: Claim, result: DeliveryResult) -> None:
 
 
 def retry_delay(*, message_id: str, attempts: int) -> float:
-    """Seconds until the next try after so many; spread by the message's id, so that a storm does
-    not come back as one."""
+    """Seconds until the next attempt after `attempts` attempts; spread by message ID, so that
+    messages of a storm are not retried together."""
     spread = random.Random(f"{message_id} {attempts}").uniform(1 - JITTER_RATIO, 1 + JITTER_RATIO)
     return RETRY_DELAYS_S[attempts] * spread
 
 
 def _due() -> QuerySet[Delivery]:
-    """What may go now. A moment that was put off while the clock was ahead is no reason to wait: by
-    hours, or for ever."""
+    """Messages that may be sent now. A time that was computed while the clock was ahead does not
+    delay a message by hours or without end."""
     now = clock.now()
     ahead = now + MAX_CLOCK_SKEW
     newest = (
@@ -247,8 +245,8 @@ def _due() -> QuerySet[Delivery]:
     return waiting.filter(
         ~Exists(earlier.exclude(kind=DeliveryKind.TEST)),
         ~Q(Exists(earlier), kind=DeliveryKind.TEST),
-        # A channel waits for longer than its pace where it was asked to: then a message that failed
-        # waits as well.
+        # A receiver may ask for a wait that is longer than the pace: then a failed message waits
+        # as well.
         Q(channel__not_before=None)
         | Q(channel__not_before__lte=now)
         | Q(
@@ -275,7 +273,7 @@ def _retry_or_give_up(delivery: Delivery, result: DeliveryResult) -> None:
 
 
 def _event(delivery: Delivery, channel: Channel, result: DeliveryResult) -> None:
-    """A line in the time line of every alert that the message was about."""
+    """Adds a timeline event to every alert that the message is about."""
     kind = (
         EventKind.DELIVERED
         if result.delivered
@@ -301,7 +299,8 @@ def _status(answer: OutboundResponse | None) -> int | None:
 
 
 def _mask_answer(channel: Channel, said: str, answer: OutboundResponse | None) -> str:
-    """Our sentence and their answer, cut, with every secret of the channel masked."""
+    """Our sentence and the receiver's answer, truncated, with every secret of the channel
+    masked."""
     text = " ".join(part for part in (said, answer.text.strip() if answer else "") if part)
     path = channel.address.split("//", 1)[-1].partition("/")[2]
     for secret in (channel.address, path, channel.secret, channel.secret_previous):

@@ -1,5 +1,4 @@
-"""Puts many messages to one channel into one: after a time in which they were held back, and in a
-storm."""
+"""Digests: merges many messages to one channel into one, after a hold or in a storm."""
 
 from __future__ import annotations
 
@@ -22,17 +21,18 @@ from dashboard.common.write_lock import write_transaction
 logger = logging.getLogger(__name__)
 
 STORM_THRESHOLD = 10
-"""From more messages than this that wait for one channel they become one."""
+"""Maximum number of messages that wait for one channel before they are merged."""
 MAX_ALERTS_PER_MESSAGE = 200
-"""Alerts in one message: a storm of 1,000 is five messages, each below 100 KiB."""
+"""Maximum number of alerts in one message: a storm of 1,000 alerts is five messages, each below 100
+KiB."""
 UNMERGEABLE_KINDS = (DeliveryKind.TEST, DeliveryKind.DIGEST)
 
 
 def release_held_deliveries() -> int:
-    """Sends what was held back and may go now, as one message a channel; returns how many messages
-    that is.
+    """Releases held messages that may go now, as one message per channel; returns the number of
+    messages.
 
-    A project that fails holds up no other."""
+    A failed project does not block the others."""
     count, errors = 0, []
     due = Delivery.objects.filter(state=DeliveryState.HELD, held_until__lte=clock.now())
     for project_id in sorted(set(due.values_list("project_id", flat=True))):
@@ -40,7 +40,7 @@ def release_held_deliveries() -> int:
             with write_transaction():
                 count += _project_release(project_id, due)
         except Exception as error:
-            logger.exception("what was held back for project %s could not be released", project_id)
+            logger.exception("the held messages of project %s could not be released", project_id)
             errors.append(error)
     if errors:
         raise ExceptionGroup("projects whose messages could not be released", errors)
@@ -48,8 +48,8 @@ def release_held_deliveries() -> int:
 
 
 def storm_merge(*, channel: Channel) -> int:
-    """Merges what waits for a channel once it is many; the caller holds the channel's row. Returns
-    how many messages they became."""
+    """Merges the waiting messages of a channel above STORM_THRESHOLD; returns the number of
+    resulting messages. The caller holds the lock on the channel's row."""
     rows = list(query_waiting_deliveries(channel=channel))
     return (
         digests_write(channel=channel, rows=rows, at=clock.now())
@@ -59,7 +59,7 @@ def storm_merge(*, channel: Channel) -> int:
 
 
 def query_waiting_deliveries(*, channel: Channel) -> QuerySet[Delivery]:
-    """What waits for a channel, is about an alert and not under way, the oldest first."""
+    """Waiting messages of a channel that are about an alert and not in flight, oldest first."""
     waiting = Delivery.objects.filter(
         channel=channel, state=DeliveryState.WAITING, leased_until=None, alert__isnull=False
     )
@@ -67,7 +67,7 @@ def query_waiting_deliveries(*, channel: Channel) -> QuerySet[Delivery]:
 
 
 def list_covered_alerts(*, delivery: Delivery) -> list[Alert]:
-    """The alerts that a message about several of them stands for."""
+    """The alerts that a digest covers."""
     covers = delivery.facts.get("covers", [])
     return list(Alert.objects.filter(deliveries__message_id__in=covers).distinct().order_by("pk"))
 
@@ -85,7 +85,8 @@ def _project_release(project_id: int, due: QuerySet[Delivery]) -> int:
 
 
 def _select_due(project_id: int, rows: list[Delivery]) -> list[Delivery]:
-    """Rules and windows may have changed since: what has to wait longer does."""
+    """The messages that may go now; rules and maintenance windows may have changed, and the others
+    are held longer."""
     policy, now, found = read_policy(project_id), clock.now(), []
     for row in rows:
         later = (
@@ -101,8 +102,8 @@ def _select_due(project_id: int, rows: list[Delivery]) -> list[Delivery]:
 
 
 def _release(channel: Channel, rows: list[Delivery]) -> int:
-    """Those of a group wait for the claim, which merges what belongs together and says what it
-    shares; the rest is one message."""
+    """Releases messages of alert groups one by one: the next claim merges them per group and names
+    the shared traits. Merges the other messages into one."""
     groups = {
         row.pk: row.alert.group_id for row in rows if row.alert and row.alert.group_id is not None
     }
@@ -125,8 +126,8 @@ def digests_write(
     group: GroupPayload | None = None,
     attempts: int = 0,
 ) -> int:
-    """One message for so many of these as one may hold; returns how many messages that is. The
-    caller holds the channel's row."""
+    """Writes the digests for these messages, with at most MAX_ALERTS_PER_MESSAGE alerts each;
+    returns their number. The caller holds the lock on the channel's row."""
     count = 0
     for start in range(0, len(rows), MAX_ALERTS_PER_MESSAGE):
         part = rows[start : start + MAX_ALERTS_PER_MESSAGE]

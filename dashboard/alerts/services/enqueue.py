@@ -1,5 +1,5 @@
-"""Writes the outbox rows of an event: who is told, and whether now or later; the caller holds the
-project's row."""
+"""Outbox: writes the messages of an event, with their channels and times; the caller holds the lock
+on the project's row."""
 
 from __future__ import annotations
 
@@ -42,18 +42,17 @@ from dashboard.regressions.models import Verdict
 
 logger = logging.getLogger(__name__)
 GROUPING_DELAY = timedelta(seconds=3)
-"""What is said of an alert waits so long for those that belong to it, and then all of them are one
-message."""
+"""Delay of messages that may be grouped, so that related alerts share one message."""
 UNDELIVERED_STATES = (DeliveryState.WAITING, DeliveryState.HELD)
 
 
 def enqueue_messages(
     *, alert: Alert, event: AlertEvent, kind: DeliveryKind, verdict: Verdict | None, news: str = ""
 ) -> None:
-    """One message per channel that should hear of the event.
+    """Queues one message per channel that the rules select.
 
-    A channel hears "opened" before anything else of an alert, and "resolved" only if it heard, or
-    is about to hear, of it."""
+    A channel gets "opened" before any other message about an alert. It gets "resolved" only if it
+    got, or will get, an earlier message about the alert."""
     channels = lock_channels(alert.project_id)
     policy = read_policy(alert.project_id)
     told = {pk: _has_message(alert, channel) for pk, channel in channels.items()}
@@ -87,7 +86,7 @@ def enqueue_message(
     news: str = "",
     covers: list[str] | None = None,
 ) -> None:
-    """One row of the outbox; what may not go now is held back until it may."""
+    """Queues one message; holds it if it may not go now."""
     later = find_hold_end(policy, build_subject(alert), channel.pk, event.at)
     Delivery.objects.create(
         project_id=alert.project_id,
@@ -105,8 +104,8 @@ def enqueue_message(
 
 
 def enqueue_missed_messages(*, channel: Channel) -> None:
-    """What is still the matter and began while the channel could not be told: nothing of it was
-    ever written down for it."""
+    """Queues a message for each open alert that began while the channel was disabled, because no
+    message was queued for the channel then."""
     policy = read_policy(channel.project_id)
     known = Delivery.objects.filter(channel=channel, alert=OuterRef("pk"))
     rows = Alert.objects.filter(~Exists(known), project_id=channel.project_id).exclude(
@@ -121,8 +120,8 @@ def enqueue_missed_messages(*, channel: Channel) -> None:
 
 
 def _may_be_grouped(alert: Alert, kind: DeliveryKind) -> bool:
-    """Alerts are put together by what they run on: of one whose machines are not known nothing is
-    waited for."""
+    """True if the message waits for related alerts. Alerts are grouped by environment, so an alert
+    without known instances does not wait."""
     if alert.group_id is not None or kind != DeliveryKind.OPENED:
         return alert.group_id is not None
     deployment = alert.deployment
@@ -132,14 +131,14 @@ def _may_be_grouped(alert: Alert, kind: DeliveryKind) -> bool:
 
 
 def compute_message_id(*, alert_id: int, channel_id: int, event_id: int) -> str:
-    """The same event, told to the same channel, has the same id whoever makes it."""
+    """Deterministic message ID: every worker computes the same ID for an event and a channel."""
     digest = hashlib.sha256(f"{settings.BASE_URL} {alert_id} {channel_id} {event_id}".encode())
     return f"msg_{digest.hexdigest()[:32]}"
 
 
 def lock_channels(project_id: int) -> dict[int, Channel]:
-    """The channels that are on, held: always in this order, since the workers that send hold a
-    channel before they touch its rows."""
+    """Locks the enabled channels, always in this order, because delivery workers lock a channel
+    before its rows."""
     rows = (
         Channel.objects.select_for_update(no_key=True)
         .filter(project_id=project_id, enabled=True)
@@ -158,14 +157,14 @@ def _select_channels(
 
 
 def build_subject(alert: Alert) -> AlertSubject:
-    """What the rules look at."""
+    """The alert's properties that rules match."""
     if alert.cause == AlertCause.FLEET_SILENCE:
         return AlertSubject(alert.severity, "", "", whole=True)
     return AlertSubject(alert.severity, alert.deployment.environment, alert.deployment.model.name)
 
 
 def read_policy(project_id: int) -> NotificationPolicy:
-    """The rules and the maintenance of a project that are not over."""
+    """The rules of a project and its maintenance windows that have not ended."""
     windows = MaintenanceWindow.objects.filter(project_id=project_id, ends_at__gt=clock.now())
     return NotificationPolicy(
         rules=tuple(
@@ -180,12 +179,12 @@ def read_policy(project_id: int) -> NotificationPolicy:
 
 
 def get_time_zone(project: Project) -> ZoneInfo:
-    """The project's time zone; UTC where this machine does not know it."""
+    """Time zone of the project; UTC if this machine does not know the name."""
     try:
         return ZoneInfo(project.time_zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         logger.warning(
-            "the time zone %r of project %s is not known here; its quiet hours are taken as UTC.",
+            "unknown time zone %r of project %s; its quiet hours use UTC",
             project.time_zone,
             project.slug,
         )
@@ -222,8 +221,8 @@ def _merge(
     at: datetime,
     states: tuple[DeliveryState, ...] = UNDELIVERED_STATES,
 ) -> list[str]:
-    """Takes back what was not delivered and is not under way; the message about the end stands for
-    it."""
+    """Marks undelivered messages that are not in flight as merged; a later message replaces them.
+    Returns their IDs."""
     untold = Delivery.objects.filter(
         Q(leased_until=None) | Q(leased_until__lte=at),
         alert=alert,

@@ -1,5 +1,5 @@
-"""Makes one message of those that wait for a channel and are about alerts that belong together; the
-caller holds the channel's row."""
+"""Group messages: merges the waiting messages of a channel about alerts that belong together; the
+caller holds the lock on the channel's row."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from dashboard.common import clock
 from dashboard.fleet.models import ModelVersion
 
 MAX_ENVIRONMENTS_NAMED = 5
-"""Environments that a title names."""
+"""Maximum number of environments in a title."""
 GroupKey = tuple[str, int]
-"""("environment", AlertGroup.id), or ("version", ModelVersion.id)."""
+"""`("environment", AlertGroup.id)`, or `("version", ModelVersion.id)`."""
 
 
 def groups_merge(*, channel: Channel) -> int:
-    """Merges what is due with what belongs to it; what stays by itself says what it belongs to.
-    Returns how many messages were merged."""
+    """Merges due messages per group, and adds the group to a message that remains alone. Returns
+    the number of merged messages."""
     rows = list(
         query_waiting_deliveries(channel=channel)
         .select_related("alert__group", "alert__deployment")
@@ -66,8 +66,8 @@ def groups_merge(*, channel: Channel) -> int:
             rows_of = sorted([*earlier, *together], key=lambda row: row.pk)
             if _has_pending_retry(rows_of, now):
                 continue
-            # What is repeated joins it again and again: begun anew each time it would never be
-            # given up.
+            # Reminders join the digest repeatedly. Keep the highest number of attempts, so that the
+            # digest fails in the end.
             tried = max(row.attempts for row in rows_of)
             digests_write(channel=channel, rows=rows_of, at=now, group=group, attempts=tried)
             count += len(together)
@@ -77,8 +77,8 @@ def groups_merge(*, channel: Channel) -> int:
 
 
 def _find_undelivered_digest(channel: Channel, group: GroupPayload, *, room: int) -> list[Delivery]:
-    """What was to be said of these alerts before and did not arrive: what has happened since is
-    told with it, as one message."""
+    """An undelivered digest of the same group with enough room; the new messages are merged with
+    it."""
     waiting = Delivery.objects.filter(
         channel=channel, state=DeliveryState.WAITING, leased_until=None, kind=DeliveryKind.DIGEST
     )
@@ -91,8 +91,8 @@ def _find_undelivered_digest(channel: Channel, group: GroupPayload, *, room: int
 
 
 def _find_multi_environment_versions(rows: Sequence[Delivery]) -> dict[int, list[Alert]]:
-    """Versions of these messages whose alerts are in more than one environment, with the alerts
-    that are open or told of here."""
+    """Versions in these messages with alerts in more than one environment, with their alerts that
+    are open or in these messages."""
     wanted = {
         row.alert.deployment.version_id for row in rows if row.alert and row.alert.group_id is None
     }
@@ -155,7 +155,7 @@ def _attach_group(rows: Sequence[Delivery], group: GroupPayload) -> None:
 
 
 def _has_pending_retry(rows: Sequence[Delivery], now: datetime) -> bool:
-    """Whether something of it failed and is not due again: with what came meanwhile it would be
-    tried without end."""
+    """True if one of the messages failed and its retry is not due yet; merging it now with newer
+    messages would retry it without end."""
     failed = [row.next_attempt_at for row in rows if row.attempts]
     return bool(failed) and min(failed) > now

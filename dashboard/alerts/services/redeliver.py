@@ -1,4 +1,4 @@
-"""Owes messages again that were given up: one, or all of a channel."""
+"""Queues failed messages again: one, or all of a channel."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 
 REDELIVERABLE_KINDS = (DeliveryKind.RESOLVED, DeliveryKind.DIGEST, DeliveryKind.TEST)
-"""What may be told when the alert is over."""
+"""Kinds of messages that may be sent after the alert is resolved."""
 
 OBSOLETE_MESSAGES = Q(alert__state=AlertState.RESOLVED) & ~Q(kind__in=REDELIVERABLE_KINDS)
-"""Messages that would say of an alert that is over that it goes on."""
+"""Messages that would report a resolved alert as open."""
 
 MAX_REDELIVERED = 200
-"""Of a channel that was off for weeks; what is left has its button still."""
+"""Maximum number of messages per call, for channels that were disabled for weeks; the other
+messages keep their button."""
 
 
 def redeliver_message(*, delivery: Delivery, user: User, address: str | None = None) -> Delivery:
-    """Tries a given-up message again from the start, under the same id; raises ValueError when
-    there is nothing to replay."""
+    """Queues a failed message again from the first attempt, with the same ID; raises ValueError if
+    it cannot be redelivered."""
     with write_transaction():
         channel = _locked(delivery.channel_id)
         held = Delivery.objects.select_related("alert").get(pk=delivery.pk)
         if held.state != DeliveryState.DEAD:
-            raise ValueError("Only a message that was given up can be replayed.")
+            raise ValueError("Only a failed notification can be redelivered.")
         if (
             held.alert is not None
             and held.alert.state == AlertState.RESOLVED
             and held.kind not in REDELIVERABLE_KINDS
         ):
             raise ValueError(
-                f"A-{held.alert.number} is over "
-                f"({held.alert.get_outcome_display().lower()}): this message would say it "
-                "goes on."
+                f"A-{held.alert.number} is resolved "
+                f"({held.alert.get_outcome_display().lower()}): this notification would report "
+                "it as open."
             )
         _refuse_off(channel)
         _reset_deliveries([held.pk], f"message {held.message_id}", channel, user, address)
@@ -45,8 +46,8 @@ def redeliver_message(*, delivery: Delivery, user: User, address: str | None = N
 
 
 def redeliver_channel_messages(*, channel: Channel, user: User, address: str | None = None) -> int:
-    """Tries again what a channel was not told and what still is so, the oldest MAX_REDELIVERED
-    first; returns how many that are."""
+    """Queues the failed messages of a channel that are still true again, the oldest MAX_REDELIVERED
+    first; returns their number."""
     with write_transaction():
         channel = _locked(channel.pk)
         _refuse_off(channel)
@@ -66,7 +67,7 @@ def _locked(channel_id: int) -> Channel:
 def _refuse_off(channel: Channel) -> None:
     if not channel.enabled:
         raise ValueError(
-            f"The channel {channel.name} is off: {channel.disabled_reason} Switch it on first."
+            f"The channel {channel.name} is disabled: {channel.disabled_reason} Enable it first."
         )
 
 

@@ -1,5 +1,5 @@
-"""Owes messages about alerts that nobody has acknowledged: said again after a while, and to another
-channel after a longer one."""
+"""Reminders: queues messages about unacknowledged alerts, repeated to the same channel and
+escalated to another one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ logger = logging.getLogger(__name__)
 
 
 def enqueue_reminders() -> int:
-    """Every reminder that is due; returns how many. A project that fails holds up no other."""
+    """Queues every reminder that is due; returns their number. A failed project does not block the
+    others."""
     asking = Rule.objects.filter(Q(repeat_minutes__gt=0) | Q(escalate_minutes__gt=0))
     unanswered = Alert.objects.filter(state=AlertState.OPEN, project__in=asking.values("project"))
     count, errors = 0, []
@@ -49,10 +50,10 @@ def enqueue_reminders() -> int:
                 lock_project(project_id)
                 count += _project_remind(project_id)
         except Exception as error:
-            logger.exception("the reminders of project %s could not be owed", project_id)
+            logger.exception("the reminders of project %s could not be queued", project_id)
             errors.append(error)
     if errors:
-        raise ExceptionGroup("projects whose reminders could not be owed", errors)
+        raise ExceptionGroup("projects whose reminders could not be queued", errors)
     return count
 
 
@@ -80,10 +81,10 @@ def _project_remind(project_id: int) -> int:
 def _build_history(
     open_since: datetime, rows: list[Delivery], off: Collection[int]
 ) -> NotificationHistory:
-    """A message that was held back was told when it was released; one that was given up was not.
+    """A held message counts from its release; a failed message does not count.
 
-    Where the channel cannot tell anybody the minutes of the next one run all the same: that is what
-    it is for."""
+    If a channel is disabled or its message failed, the escalation time still runs from
+    `open_since`."""
     said = [row for row in rows if row.state not in (DeliveryState.HELD, DeliveryState.DEAD)]
     given_up = {row.channel_id for row in rows if row.state == DeliveryState.DEAD}
     untold = dict.fromkeys((*off, *given_up), open_since)
@@ -109,6 +110,7 @@ def _remind(alert: Alert, channel: Channel, reminder: Reminder, policy: Notifica
     kind, event_kind = DeliveryKind.REPEATED, EventKind.REPEATED
     if reminder.escalates:
         kind, event_kind = DeliveryKind.ESCALATED, EventKind.ESCALATED
-    text = f"Not acknowledged for {reminder.minutes} min: sent to {channel.name}."
+    sent = "Escalated" if reminder.escalates else "Reminder sent"
+    text = f"Not acknowledged for {reminder.minutes} min. {sent} to {channel.name}."
     event = event_add(alert=alert, kind=event_kind, text=text)
     enqueue_message(alert, event, channel, kind, alert.verdict, policy)

@@ -1,4 +1,4 @@
-"""Reads a Retry-After header."""
+"""Parser of the Retry-After header."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ MAX_RETRY_AFTER_S = 86400.0
 
 
 def parse_retry_after(header: str, *, now: float) -> float:
-    """Seconds or a date, as seconds from now, at most a day; 0 when there is none or it makes no
-    sense."""
+    """Seconds from now, from a number or a date, at most one day; 0 if the header is missing or
+    invalid."""
     text = header.strip()
     if text.isascii() and text.isdecimal():
         return min(float(text[:9]), MAX_RETRY_AFTER_S)

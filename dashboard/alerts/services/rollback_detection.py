@@ -1,5 +1,4 @@
-"""Sees that a version was rolled back while it is going on, and whether that brought the old level
-back."""
+"""Rollback detection: detects a rollback in progress, and whether it restored the earlier level."""
 
 from __future__ import annotations
 
@@ -38,19 +37,18 @@ from dashboard.vocabulary.numbers import below, duration
 logger = logging.getLogger(__name__)
 
 SHARE_WINDOW_MINUTES = 30
-"""Minutes before and after the opening of an alert that say how much of the calls the version
-had."""
+"""Minutes before and after the opening of an alert that determine the version's share of calls."""
 
 BIN_MINUTES = 5
 RECOVERY_TIMEOUT_MINUTES = 30
-"""Minutes after a roll back in which the old level has to be back."""
+"""Minutes after a rollback within which the earlier level must return."""
 
 RECOVERY_KINDS = (EventKind.LEVEL_BACK, EventKind.LEVEL_NOT_BACK, EventKind.LEVEL_UNKNOWN)
 
 
 def rollbacks_watch() -> int:
-    """Looks at alerts of live versions that call for a roll back, and at roll backs whose outcome
-    is open; returns how many had news."""
+    """Checks ROLL BACK alerts of live versions, and rollbacks without a recovery result; returns
+    the number of changes."""
     minute = closed_minute(clock.unix())
     rows = Alert.objects.select_related(
         "deployment__version", "deployment__model", "project", "verdict__baseline__version"
@@ -81,16 +79,16 @@ def rollbacks_watch() -> int:
             count += look()
         except Exception as error:
             logger.exception(
-                "the roll back of A-%s of %s could not be looked at", alert.number, alert.project
+                "the rollback of A-%s of %s could not be checked", alert.number, alert.project
             )
             errors.append(error)
     if errors:
-        raise ExceptionGroup("roll backs that could not be looked at", errors)
+        raise ExceptionGroup("rollbacks that could not be checked", errors)
     return count
 
 
 def _shares(alert: Alert, minute: int) -> TrafficShares | None:
-    """The version's part of the calls when the alert opened, and in the last closed minutes."""
+    """The version's share of calls when the alert opened, and in the last closed minutes."""
     deployment, opened = alert.deployment, clock.minute_of(alert.opened_at.timestamp())
     recent = Span(minute + 1 - RECENT_MINUTES, minute + 1)
     then = Span(
@@ -106,8 +104,8 @@ def _shares(alert: Alert, minute: int) -> TrafficShares | None:
 
 
 def _watch_rollback(alert: Alert, minute: int) -> bool:
-    """Closes the alert when the version's calls are gone to an earlier one; where a later one took
-    them, its end says so."""
+    """Closes the alert if an earlier version took over the version's calls. If a later version took
+    them, the end of the deployment closes the alert."""
     shares, version = _shares(alert, minute), alert.deployment.version
     if shares is None or not shares.left or shares.most is None:
         return False
@@ -128,8 +126,8 @@ def _watch_rollback(alert: Alert, minute: int) -> bool:
 
 
 def _watch_return(alert: Alert, minute: int) -> bool:
-    """Opens another alert when the version carries calls again and is still as bad: the verdict
-    alone would not be news."""
+    """Opens another alert if the version has calls again and its verdict is still ROLL BACK; the
+    unchanged verdict would open none."""
     shares = _shares(alert, minute)
     verdict = Verdict.objects.filter(deployment=alert.deployment, current=True).first()
     if (
@@ -150,8 +148,7 @@ def _watch_return(alert: Alert, minute: int) -> bool:
 
 
 def _watch_recovery(alert: Alert, minute: int) -> bool:
-    """Says once whether the old version is back at its level, or that it is not after half an
-    hour."""
+    """Reports once that the old version recovered, or after half an hour that it did not."""
     seen = alert.events.filter(kind=EventKind.ROLLBACK_SEEN).order_by("pk").first()
     if seen is None:
         return False
@@ -173,7 +170,7 @@ def _watch_recovery(alert: Alert, minute: int) -> bool:
 
 
 def _assess_recovery(alert: Alert, seen: AlertEvent, minute: int) -> tuple[EventKind, str] | None:
-    """What there is to say by now; None while it is too early."""
+    """Kind and text of the recovery event; None while it is too early."""
     deployment, rolled = alert.deployment, clock.minute_of(seen.at.timestamp())
     late = minute >= rolled + RECOVERY_TIMEOUT_MINUTES
     shares = _shares(alert, minute)
@@ -184,7 +181,10 @@ def _assess_recovery(alert: Alert, seen: AlertEvent, minute: int) -> tuple[Event
     )
     if old is None:
         return (
-            (EventKind.LEVEL_UNKNOWN, "No version carried calls that could be compared.")
+            (
+                EventKind.LEVEL_UNKNOWN,
+                "Recovery unknown: no version had calls that could be compared.",
+            )
             if late
             else None
         )
@@ -203,34 +203,31 @@ def _assess_recovery(alert: Alert, seen: AlertEvent, minute: int) -> tuple[Event
 
 
 def _words(found: RecoveryResult, old: str, new: str, bound: str) -> tuple[EventKind, str]:
-    """The answer as an event; `bound` says what is known instead where an engine's first bucket
-    holds p50."""
+    """The event for a recovery result; `bound` describes a p50 within an engine's first bucket."""
     if found.before is None or found.after is None:
         when = f"before {new} was deployed" if found.before is None else "since"
-        reason = bound or f"p50 of {old} is known for too few minutes {when}"
-        return EventKind.LEVEL_UNKNOWN, f"Whether rolling back helped is not known: {reason}."
+        reason = bound or f"p50 of {old} covers too few minutes {when}"
+        return EventKind.LEVEL_UNKNOWN, f"Recovery unknown: {reason}."
     after, before = duration(found.after), duration(found.before)
     if found.answer == "back":
-        return EventKind.LEVEL_BACK, f"{old} is at its level again: p50 {after}, {before} before."
+        return EventKind.LEVEL_BACK, f"Recovered: p50 of {old} is {after}, {before} before."
     if found.answer == "unknown":
         text = (
-            f"p50 of {old} is {after} after {RECOVERY_TIMEOUT_MINUTES} minutes, {before} "
-            f"before {new} was deployed, and varies too "
-            "much to compare."
+            f"Recovery unknown: p50 of {old} is {after} after {RECOVERY_TIMEOUT_MINUTES} minutes, "
+            f"{before} before {new} was deployed, and varies too much to compare."
         )
-        return EventKind.LEVEL_UNKNOWN, f"Whether rolling back helped is not known: {text}"
+        return EventKind.LEVEL_UNKNOWN, text
     text = (
-        f"Rolling back did not help: p50 of {old} is {after} after "
-        f"{RECOVERY_TIMEOUT_MINUTES} minutes, {before} "
-        f"before {new} was deployed. Look at the environment: machines, drivers, what else "
-        "runs there."
+        f"Not recovered: p50 of {old} is {after} after {RECOVERY_TIMEOUT_MINUTES} minutes, "
+        f"{before} before {new} was deployed. Check the environment: hosts, drivers, other "
+        "workloads."
     )
     return EventKind.LEVEL_NOT_BACK, text
 
 
 def _p50(alert: Alert, version: ModelVersion, span: Span) -> list[tuple[int, P50Level]]:
-    """Number and p50 of its whole five minutes in the span, in the region of the alert, oldest
-    first."""
+    """Number and p50 of the version's complete 5 min bins in the span, in the region of the alert,
+    oldest first."""
     whole = (span.last - span.first) // BIN_MINUTES
     if whole < 1:
         return []
@@ -245,18 +242,18 @@ def _p50(alert: Alert, version: ModelVersion, span: Span) -> list[tuple[int, P50
 
 
 def _region(alert: Alert) -> str:
-    """The region that drove the verdict; empty where a process did, or no region alone."""
+    """The region that drives the verdict; empty if a process or no single region does."""
     lines = select_strongest_evidence(alert.verdict.evidence) if alert.verdict else []
     return next((line["region"] for line in lines if line["drives"] and line["region"]), "")
 
 
 def _exact(bins: list[tuple[int, P50Level]]) -> list[tuple[int, float]]:
-    """Without those of which only a bound is known, which cannot be compared."""
+    """Bins with an exact p50; a p50 with only a bound cannot be compared."""
     return [(place, level.value) for place, level in bins if level.value is not None]
 
 
 def _bound_words(before: list[tuple[int, P50Level]], after: list[tuple[int, P50Level]]) -> str:
-    """p50 lies in the engine's first bucket, as its bound and the mean; empty where it does not."""
+    """A p50 within the engine's first bucket, as its bound and mean; empty otherwise."""
     known = [
         level.known for bins in (before, after) for _, level in bins[-1:] if level.value is None
     ]

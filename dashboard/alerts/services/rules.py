@@ -1,5 +1,5 @@
-"""Writes what a project says about its messages: rules, maintenance and the time zone of its quiet
-hours."""
+"""Writes the notification settings of a project: rules, maintenance windows and the time zone of
+quiet hours."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dashboard.vocabulary.severity import ALERTING_VERDICTS
 SEVERITIES = tuple(reversed(ALERTING_VERDICTS))
 REMINDER_MINUTES = range(5, 10081)
 MAX_ENTRIES = 100
-"""Rules, and windows that are not over, of one project; and names in one list."""
+"""Maximum number of rules, of current maintenance windows per project, and of names in one list."""
 MAX_MAINTENANCE = timedelta(days=14)
 
 
 class RuleError(ValueError):
-    """What was asked for cannot be; the text begins with the field's name and says why."""
+    """An invalid rule, window or time zone; the text starts with the field and gives the reason."""
 
 
 @dataclass(frozen=True)
 class RuleInput:
-    """A rule as somebody wrote it; empty lists ask for any."""
+    """A rule as entered; empty lists match everything."""
 
     channel: Channel
     severities: list[str]
@@ -46,7 +46,7 @@ class RuleInput:
 
 
 def rule_add(*, project: Project, given: RuleInput, user: User, address: str | None = None) -> Rule:
-    """From now on; raises RuleError."""
+    """Adds a rule, effective immediately; raises RuleError."""
     _rule_check(project, given)
     with _change_rules(project):
         rule = Rule.objects.create(
@@ -74,8 +74,7 @@ def rule_add(*, project: Project, given: RuleInput, user: User, address: str | N
 
 
 def rule_remove(*, rule: Rule, user: User, address: str | None = None) -> None:
-    """Gone from now on; without any rule ROLL BACK, and ranks that went apart, go to every
-    channel."""
+    """Removes a rule. Without rules, ROLL BACK and diverged ranks go to every channel."""
     with _change_rules(rule.project):
         _audit(
             "rule.remove",
@@ -99,11 +98,11 @@ def maintenance_add(
     user: User,
     address: str | None = None,
 ) -> MaintenanceWindow:
-    """A time in which messages wait; raises RuleError."""
+    """Adds a maintenance window, in which messages are held; raises RuleError."""
     if ends_at <= max(starts_at, clock.now()):
-        raise RuleError("ends_at: it must end after its start, and in the future.")
+        raise RuleError("ends_at: expected a time in the future and after the start.")
     if ends_at - starts_at > MAX_MAINTENANCE:
-        raise RuleError(f"ends_at: at most {MAX_MAINTENANCE.days} days after its start.")
+        raise RuleError(f"ends_at: expected at most {MAX_MAINTENANCE.days} days after the start.")
     if len(environment) > 64 or len(model) > 200 or len(note) > 200:
         raise RuleError("note: environment, model or note is too long.")
     if (
@@ -111,7 +110,7 @@ def maintenance_add(
         >= MAX_ENTRIES
     ):
         raise RuleError(
-            f"starts_at: a project has at most {MAX_ENTRIES} windows that are not over."
+            f"starts_at: a project can have at most {MAX_ENTRIES} current maintenance windows."
         )
     with _change_rules(project):
         window = MaintenanceWindow.objects.create(
@@ -135,7 +134,7 @@ def maintenance_add(
 
 
 def maintenance_end(*, window: MaintenanceWindow, user: User, address: str | None = None) -> None:
-    """Over now: what was held back is sent."""
+    """Ends a maintenance window now; its held messages are sent."""
     with _change_rules(window.project):
         before = {"until": window.ends_at.isoformat()}
         window.ends_at = clock.now()
@@ -153,10 +152,10 @@ def maintenance_end(*, window: MaintenanceWindow, user: User, address: str | Non
 
 
 def time_zone_set(*, project: Project, name: str, user: User, address: str | None = None) -> None:
-    """Which clock the quiet hours go by; raises RuleError."""
+    """Sets the time zone of quiet hours; raises RuleError."""
     if name not in available_timezones():
         raise RuleError(
-            f"time_zone: {name[:60]!r} is not known, expected a name such as Europe/Berlin."
+            f"time_zone: {name[:60]!r} is unknown; expected a name such as Europe/Berlin."
         )
     with _change_rules(project):
         before = project.time_zone
@@ -184,9 +183,9 @@ def _rule_check(project: Project, given: RuleInput) -> None:
         len(listed) > MAX_ENTRIES or any(len(name) > 200 for name in listed)
         for listed in (given.environments, given.models)
     ):
-        raise RuleError(f"models: at most {MAX_ENTRIES} names of at most 200 characters.")
+        raise RuleError(f"models: expected at most {MAX_ENTRIES} names of at most 200 characters.")
     if (given.quiet_from is None) != (given.quiet_until is None):
-        raise RuleError("quiet_from: give both ends of the quiet hours, or none.")
+        raise RuleError("quiet_from: enter both the start and the end of quiet hours, or neither.")
     for name, minutes in (
         ("repeat_minutes", given.repeat_minutes),
         ("escalate_minutes", given.escalate_minutes),
@@ -197,16 +196,16 @@ def _rule_check(project: Project, given: RuleInput) -> None:
                 f"{REMINDER_MINUTES[-1]:,}."
             )
     if (given.escalate_minutes is None) != (given.escalate_to is None):
-        raise RuleError("escalate_to: give both the minutes and the channel, or neither.")
+        raise RuleError("escalate_to: enter both the minutes and the channel, or neither.")
     if given.escalate_to == given.channel:
-        raise RuleError("escalate_to: choose another channel than the one that did not answer.")
+        raise RuleError("escalate_to: choose a channel other than the rule's own channel.")
     if Rule.objects.filter(project=project).count() >= MAX_ENTRIES:
-        raise RuleError(f"channel: a project has at most {MAX_ENTRIES} rules.")
+        raise RuleError(f"channel: a project can have at most {MAX_ENTRIES} rules.")
 
 
 @contextmanager
 def _change_rules(project: Project) -> Iterator[None]:
-    """What is held back is looked at again with what holds now."""
+    """A change of the settings; afterwards held messages are checked against the new settings."""
     with write_transaction():
         lock_project(project.pk)
         yield

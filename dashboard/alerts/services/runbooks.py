@@ -1,4 +1,4 @@
-"""Writes how the owners of a model roll back: what the alert's page and its messages show."""
+"""Writes the owners' rollback runbooks, for the alert page and notifications."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PLACEHOLDERS = ("{version}", "{baseline}")
 
 
 class RunbookError(ValueError):
-    """What was written cannot be a guide; the text begins with the field's name and says why."""
+    """An invalid runbook; the text starts with the field and gives the reason."""
 
 
 def runbook_set(
     *, model: WatchedModel, text: str, url: str, user: User, address: str | None = None
 ) -> bool:
-    """From now on; both empty means there is none. Returns whether that changed anything; raises
-    RunbookError."""
+    """Sets the runbook of a model; empty text and URL remove it. Returns whether anything changed;
+    raises RunbookError."""
     text, url = text.replace("\r\n", "\n").strip(), url.strip()
     _check(text, url)
     with write_transaction():
@@ -42,7 +42,7 @@ def runbook_set(
             RollbackGuide.objects.filter(project=model.project_id, model_name=model.name).delete()
         audit_write(
             action="guide.set",
-            subject=f"roll back guide of {model.name}",
+            subject=f"rollback runbook of {model.name}",
             project_id=model.project_id,
             actor=user,
             before=before,
@@ -60,10 +60,10 @@ def _check(text: str, url: str) -> None:
     if len(url) > MAX_URL_LENGTH:
         raise RunbookError(f"url: at most {MAX_URL_LENGTH} characters.")
     if not url.isprintable() or " " in url:
-        raise RunbookError("url: an address has no spaces and no control characters.")
+        raise RunbookError("url: spaces and control characters are not allowed.")
     if unknown := [place for place in re.findall(r"\{[^{}]*\}", url) if place not in PLACEHOLDERS]:
         raise RunbookError(
-            f"url: {unknown[0][:40]} is filled in by nobody, expected {' or '.join(PLACEHOLDERS)}."
+            f"url: unknown placeholder {unknown[0][:40]}, expected {' or '.join(PLACEHOLDERS)}."
         )
     try:
         parts = urlsplit(url)
@@ -77,5 +77,5 @@ def _check(text: str, url: str) -> None:
         whole = False
     if not whole:
         raise RunbookError(
-            "url: expected an address that begins with https:// and has no password in it."
+            "url: expected an address that starts with https:// and contains no password."
         )

@@ -1,5 +1,5 @@
-"""One alert where most instances of a model, or of a whole fleet, stop reporting together; it ends
-when they report again."""
+"""Silence alerts: one alert if most instances of a model, or of the whole fleet, stop reporting
+together; it ends when they report again."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ from dashboard.projects.models import Project
 logger = logging.getLogger(__name__)
 
 WATCH_INTERVAL_S = 15.0
-"""Seconds from one look at the fleets to the next."""
+"""Seconds between two checks of the fleets."""
 MAX_WATCH_GAP_S = 60.0
-"""Seconds without a look after which this process was stopped, and knows nothing of what was sent
-meanwhile."""
+"""Maximum seconds between two checks; after a longer gap this process was stopped and missed
+reports."""
 MAX_INBOX_AGE_S = 30.0
-"""Seconds that a report may wait to be folded; where it waits longer, silence says nothing about
-the instances."""
+"""Maximum seconds that a report may wait in the inbox; beyond that, silence means a backlog and not
+stopped instances."""
 
 
 @dataclass
 class _WatchTimes:
-    """When this process began to look without a gap, and looked last, in Unix seconds."""
+    """Start of the checks without a gap, and the last check, in Unix seconds."""
 
     since: float | None = None
     last: float | None = None
@@ -66,16 +66,16 @@ _watch_times = _WatchTimes()
 
 
 def reset_watch_times() -> None:
-    """Begins to look as after a restart."""
+    """Forgets all checks, as after a restart."""
     _watch_times.since = _watch_times.last = None
 
 
 def silences_watch() -> int:
-    """Opens, widens and ends the alerts of silence; returns how many changed. A project that fails
-    holds up no other.
+    """Opens, widens and closes silence alerts; returns the number of changes. A failed project does
+    not block the others.
 
-    A process that was just started, or that folds too slowly, opens none: agents still send what
-    they kept."""
+    A process that has just started, or has a backlog of reports, opens no alert: agents may still
+    send stored reports."""
     now = clock.unix()
     if _watch_times.last is not None and 0 <= now - _watch_times.last < WATCH_INTERVAL_S:
         return 0
@@ -92,16 +92,15 @@ def silences_watch() -> int:
         try:
             count += project_watch(project, may_open)
         except Exception as error:
-            logger.exception("the silence of project %s could not be watched", project.pk)
+            logger.exception("the silence of project %s could not be checked", project.pk)
             errors.append(error)
     if errors:
-        raise ExceptionGroup("projects whose silence could not be watched", errors)
+        raise ExceptionGroup("projects whose silence could not be checked", errors)
     return count
 
 
 def has_silence_alert(deployment: Deployment) -> bool:
-    """Whether an open alert says that the instances of this deployment are silent without an
-    end."""
+    """True if an open silence alert covers this deployment."""
     rows = _list_open_alerts(deployment.project_id)
     return any(
         one.cause == AlertCause.FLEET_SILENCE or one.deployment.model_id == deployment.model_id
@@ -110,7 +109,7 @@ def has_silence_alert(deployment: Deployment) -> bool:
 
 
 def silence_title(silence: Silence, name: str = "") -> str:
-    """`ranker: 4 of 4 instances stopped reporting`; without a name of the whole fleet."""
+    """`ranker: 4 of 4 instances stopped reporting`; without a name, for the whole fleet."""
     return (
         f"{name}: {_format_instances(silence)} stopped reporting"
         if name
@@ -123,8 +122,8 @@ def _format_instances(silence: Silence) -> str:
 
 
 def project_watch(project: Project, may_open: bool) -> int:
-    """Follows one project. Whether there is anything to do is read without the lock: usually
-    nothing is silent."""
+    """Updates one project. The first check runs without the lock, because usually no instance is
+    silent."""
     if not _list_open_alerts(project.pk) and not (
         may_open and has_silent_process(project_id=project.pk, after=SILENT_AFTER_S)
     ):
@@ -155,8 +154,8 @@ def _list_open_alerts(project_id: int) -> list[Alert]:
 
 
 def _follow(alert: Alert, alerts: list[Alert], found: Silences) -> bool:
-    """Ends an alert whose instances report again; one of a model goes on as that of the fleet where
-    the fleet is silent."""
+    """Closes an alert whose instances report again; a model's alert becomes the fleet's alert if
+    the whole fleet is silent."""
     whole = alert.cause == AlertCause.FLEET_SILENCE
     silence = found.fleet if whole else found.models.get(alert.deployment.model_id)
     if silence is None:
@@ -199,7 +198,7 @@ def _widen(alert: Alert, alerts: list[Alert], silence: Silence) -> bool:
 def _begin(
     project_id: int, instances: list[RecentInstance], found: Silences, alerts: list[Alert]
 ) -> int:
-    """One alert for the fleet, else one for each model."""
+    """Opens one alert for the fleet, or one for each silent model."""
     if found.fleet is not None:
         wanted = [] if alerts else [(AlertCause.FLEET_SILENCE, found.fleet, "")]
     else:
@@ -232,8 +231,8 @@ def _begin_one(
 def _was_closed_by_person(
     project_id: int, cause: str, deployment: Deployment, silence: Silence
 ) -> bool:
-    """Whether a person already ended the alert of just this silence: instances that reported since
-    then would be another one."""
+    """True if a person closed the alert of the same silence; instances that reported after that
+    would be another silence."""
     rows = Alert.objects.filter(
         project_id=project_id, cause=cause, resolved_at__gte=clock.at(silence.last)
     )

@@ -1,5 +1,4 @@
-"""Reads the verdicts and lets alerts follow them: run it as often as you like, by as many workers
-as you like."""
+"""Updates alerts from verdicts; idempotent and safe with concurrent workers."""
 
 from __future__ import annotations
 
@@ -31,8 +30,8 @@ logger = logging.getLogger(__name__)
 
 
 def alerts_sync() -> int:
-    """Brings every alert up to what the verdicts say now; returns how many deployments had news.
-    One that fails holds up no other."""
+    """Updates every alert from the current verdicts; returns the number of deployments with
+    changes. A failed deployment does not block the others."""
     count, errors = 0, []
     for deployment_id, project_id in sorted(set(_deployments_with_news())):
         try:
@@ -40,12 +39,10 @@ def alerts_sync() -> int:
                 lock_project(project_id)
                 count += _deployment_follow(deployment_id)
         except Exception as error:
-            logger.exception(
-                "the alert of deployment %s could not follow its verdict", deployment_id
-            )
+            logger.exception("the alert of deployment %s could not be updated", deployment_id)
             errors.append(error)
     if errors:
-        raise ExceptionGroup("alerts that could not follow their verdicts", errors)
+        raise ExceptionGroup("alerts that could not be updated", errors)
     return count
 
 
@@ -72,8 +69,8 @@ def _deployments_with_news() -> Iterator[tuple[int, int]]:
 
 
 def _should_open(verdict: Verdict) -> bool:
-    """Whether a bad verdict is news: not while it goes on from an alert that a person closed,
-    unless it got worse."""
+    """True if a bad verdict opens an alert. After a closed alert, it must be worse, or a better
+    verdict must lie in between."""
     last = (
         Alert.objects.filter(deployment_id=verdict.deployment_id, cause=AlertCause.REGRESSION)
         .order_by("-number")
@@ -96,15 +93,16 @@ def _should_open(verdict: Verdict) -> bool:
 
 
 def _urgent_news(verdict: Verdict, before: Verdict | None) -> bool:
-    """Whether a result comes out wrong, or ranks are apart, as before they were not: whoever
-    answered did not answer that."""
+    """True if the verdict has a wrong result or a rank divergence that the earlier verdict did not
+    have; earlier answers do not cover it."""
     return bool(
         list_urgent_facts(verdict.evidence) - list_urgent_facts(before.evidence if before else None)
     )
 
 
 def _deployment_follow(deployment_id: int) -> bool:
-    """Everything again from the tables, now that nobody else can change this project's alerts."""
+    """Reads everything again under the lock, when no other worker can change this project's
+    alerts."""
     deployment = Deployment.objects.select_related("model", "version").get(pk=deployment_id)
     current = Verdict.objects.filter(deployment=deployment, current=True).first()
     alert = (
@@ -139,8 +137,8 @@ def _deployment_follow(deployment_id: int) -> bool:
 
 
 def _list_unread_verdicts(alert: Alert, current: Verdict | None) -> list[Verdict]:
-    """What was said since the newest verdict in the time line; only the current one when that is
-    not known."""
+    """Verdicts since the newest one in the timeline; only the current verdict if the newest one is
+    unknown."""
     if alert.verdict_id is None:
         return [current] if current else []
     return list(
@@ -172,9 +170,10 @@ def _verdict_follow(alert: Alert, verdict: Verdict) -> None:
 
 
 def _close_ended(alert: Alert, deployment: Deployment) -> None:
-    """The version is off: says where its traffic went, and ends the alert.
+    """Closes the alert of an ended deployment, and records where its traffic went.
 
-    While its instances are silent without an end, where the traffic went is unknown."""
+    While an alert reports its instances as silent, their traffic is unknown, so the alert stays
+    open."""
     version = deployment.version
     here = Deployment.objects.filter(
         model=deployment.model, environment=deployment.environment, ended_minute=None
@@ -207,5 +206,5 @@ def _close_ended(alert: Alert, deployment: Deployment) -> None:
         alert_close(
             alert=alert,
             outcome=AlertOutcome.STOPPED,
-            text=f"{version.name} has no traffic any more.",
+            text=f"{version.name} receives no traffic.",
         )

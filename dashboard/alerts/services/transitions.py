@@ -1,5 +1,5 @@
-"""The changes an alert goes through, each with its line in the time line; the caller holds the
-project's row."""
+"""Alert transitions, each with its timeline event; the caller holds the lock on the project's
+row."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from dashboard.vocabulary.severity import rank_severity
 
 
 def lock_project(project_id: int) -> None:
-    """Makes the other workers that change alerts of this project wait until the transaction
-    ends."""
+    """Blocks other workers that change alerts of this project until the transaction ends."""
     Project.objects.select_for_update(no_key=True).get(pk=project_id)
 
 
@@ -39,7 +38,7 @@ def event_add(
     verdict: Verdict | None = None,
     actor_name: str = "",
 ) -> AlertEvent:
-    """One more line of the time line."""
+    """Adds one event to the timeline."""
     return AlertEvent.objects.create(
         alert=alert,
         at=at or clock.now(),
@@ -51,7 +50,7 @@ def event_add(
 
 
 def build_verdict_title(verdict: Verdict) -> str:
-    """What an alert that stands for this verdict is called."""
+    """The title of an alert with this verdict."""
     deployment = verdict.deployment
     return build_alert_title(
         model=deployment.model.name,
@@ -62,7 +61,7 @@ def build_verdict_title(verdict: Verdict) -> str:
 
 
 def alert_open(*, verdict: Verdict) -> Alert:
-    """Opens the one alert of a deployment, and owes its messages."""
+    """Opens the alert of a deployment, and queues its messages."""
     alert = _alert_number(verdict.deployment)
     alert.verdict, alert.severity, alert.worst, alert.title = (
         verdict,
@@ -82,7 +81,7 @@ def silence_open(*, deployment: Deployment, cause: str, title: str, text: str) -
         VerdictKind.WATCH,
         title,
     )
-    alert.ran_on = []  # Its machines say nothing: alerts are not grouped by silence.
+    alert.ran_on = []  # Silence alerts are not grouped.
     return _alert_begin(alert, text)
 
 
@@ -108,18 +107,16 @@ def _alert_begin(alert: Alert, text: str) -> Alert:
 
 
 def alert_reopen(alert: Alert) -> None:
-    """A snoozed alert whose time is over is open again, and its messages are queued."""
+    """Reopens a snoozed alert when its time is over, and queues its messages."""
     alert.state, alert.snoozed_until = AlertState.OPEN, None
     alert.save()
-    event = event_add(
-        alert=alert, kind=EventKind.REOPENED, text="The time it was put aside for is over."
-    )
+    event = event_add(alert=alert, kind=EventKind.REOPENED, text="The snooze expired.")
     enqueue_messages(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=alert.verdict)
 
 
 def alert_worsen(*, alert: Alert, verdict: Verdict, urgent: bool = False) -> None:
-    """The verdict got worse, or says what is told at once: whoever had put the alert aside sees it
-    again, and messages are owed."""
+    """Updates an alert after a worse verdict or an urgent fact. Reopens it if it was acknowledged
+    or snoozed, and queues messages."""
     alert.severity, again = verdict.kind, False
     if rank_severity(verdict.kind) > rank_severity(alert.worst) or urgent:
         again = alert.state != AlertState.OPEN
@@ -129,11 +126,11 @@ def alert_worsen(*, alert: Alert, verdict: Verdict, urgent: bool = False) -> Non
     alert.save()
     event = event_add(alert=alert, kind=EventKind.VERDICT, text=verdict.sentence, verdict=verdict)
     if again:
-        # From here on it waits for an answer: reminders count their minutes from this line.
+        # The alert is unacknowledged again: reminders count their minutes from this event.
         event_add(
             alert=alert,
             kind=EventKind.REOPENED,
-            text="It got worse than it was when somebody answered.",
+            text="Worse than when it was acknowledged or snoozed.",
         )
     if alert.state != AlertState.SNOOZED:
         enqueue_messages(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=verdict)
@@ -148,7 +145,7 @@ def alert_close(
     verdict: Verdict | None = None,
     actor_name: str = "",
 ) -> None:
-    """Ends an alert, and tells everyone who was told that it began."""
+    """Closes an alert, and notifies every channel that was notified of it."""
     alert.state, alert.outcome, alert.snoozed_until, alert.resolved_at = (
         AlertState.RESOLVED,
         outcome,

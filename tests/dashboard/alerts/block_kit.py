@@ -1,5 +1,5 @@
-"""Slack's documented limits for an incoming webhook's message, checked from the outside;
-slack_sdk's own models check too."""
+"""Slack's documented limits for messages of incoming webhooks, checked independently of the product
+and with slack_sdk's own models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HARMFUL = ("<!", "<@", "<#", "<http", "@channel", "@here", "@everyone")
 
 
 def message_check(message: dict[str, Any]) -> None:
-    """Fails when Slack would refuse the message, or read something in it as mark-up."""
+    """Fails if Slack would reject the message or interpret a part of it as markup."""
     assert set(message) <= {"text", "blocks", "unfurl_links", "unfurl_media"}
     assert isinstance(message["text"], str)
     assert 0 < len(message["text"]) <= 2900

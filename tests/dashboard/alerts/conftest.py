@@ -1,5 +1,5 @@
-"""A fleet, a clock that stands still, and a stand-in for Slack that the server's operator
-allowed."""
+"""A fleet, a test clock that only moves on demand, and a fake Slack server that the server's
+operator allowed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.dashboard.alerts.slack_stand_in import StandIn, stand_in
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """`time.go(60)` lets a minute pass for the whole dashboard."""
+    """`time.go(60)` advances the clock of the whole dashboard by one minute."""
     standing = Time()
     monkeypatch.setattr(clock, "unix", standing)
     return standing
@@ -27,7 +27,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 @pytest.fixture
 def slack(settings: Settings) -> Iterator[StandIn]:
-    """A local server in Slack's place."""
+    """A local server that replaces Slack."""
     with stand_in() as server:
         settings.OUTBOUND_ALLOW = (f"127.0.0.1:{server.port}",)
         yield server
@@ -55,6 +55,6 @@ def old(fleet: Fleet) -> Deployment:
 
 @pytest.fixture
 def new(fleet: Fleet, old: Deployment, time: Time) -> Deployment:
-    """Version 2026.11.3, live beside it since an hour later."""
+    """Version 2026.11.3, live alongside 2026.11.2 since an hour later."""
     time.go(3600)
     return fleet.deploy("2026.11.3")

@@ -1,5 +1,4 @@
-"""A model with versions that are deployed and judged: verdicts come in through the judge's own
-service."""
+"""A model with deployed and evaluated versions; verdicts are written by the judge's own service."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ START = 1_795_000_000.0
 
 
 class Time:
-    """The clock of a test; it stands still until told to go on."""
+    """The clock of a test; it moves only on `go`."""
 
     def __init__(self) -> None:
         self.seconds = START
@@ -30,7 +29,7 @@ class Time:
 
 
 def evidence_row(metric: str = "p50", **other: Any) -> dict[str, Any]:
-    """One row as the judge writes it."""
+    """One evidence row in the judge's format."""
     row = {
         "metric": metric,
         "region": "forward",
@@ -54,7 +53,7 @@ def evidence_row(metric: str = "p50", **other: Any) -> dict[str, Any]:
 
 @dataclass
 class Fleet:
-    """Deploys versions of one model and says verdicts about them."""
+    """Deploys versions of one model and writes verdicts about them."""
 
     project: Project
     model: WatchedModel

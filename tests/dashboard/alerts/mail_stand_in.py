@@ -1,4 +1,4 @@
-"""A local mail server: it takes what it is given, or answers one command as told."""
+"""A local mail server that accepts every mail, or gives a configured answer to one command."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from email.message import EmailMessage
 
 @dataclass
 class MailStandIn:
-    """What came in; `answers` says what to answer to RCPT, MAIL or DATA instead of yes, and
-    `broken` hangs up after the greeting.
+    """Received mails; `answers` maps RCPT, MAIL or DATA to the answer to send instead of success,
+    and `broken` hangs up after the greeting.
 
-    `slow` names what is said a byte at a time over ten seconds: HELLO (the greeting), TLS (a
-    handshake), or a command; `hung_up` has those that the client did not wait for."""
+    `slow` names the answer that is sent one byte at a time over ten seconds: HELLO (the greeting),
+    TLS (a handshake), or a command; `hung_up` lists the answers that the client did not wait
+    for."""
 
     port: int
     answers: dict[str, str] = field(default_factory=dict)
@@ -36,7 +37,7 @@ class MailStandIn:
 
 
 class Handler(socketserver.StreamRequestHandler):
-    """One connection; the class of a server says what is recorded, and how it answers."""
+    """One connection; the class of each server sets the record and the answers."""
 
     record: MailStandIn
 
@@ -80,7 +81,7 @@ class Handler(socketserver.StreamRequestHandler):
 
 @contextlib.contextmanager
 def mail_stand_in() -> Iterator[MailStandIn]:
-    """Serves on a free port until the end."""
+    """Serves on a free port until the context ends."""
     served = type("Served", (Handler,), {})
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), served)
     server.daemon_threads = True

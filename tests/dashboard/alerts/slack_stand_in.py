@@ -1,5 +1,5 @@
-"""A local HTTP server that stands in for Slack or for a receiver of webhooks: it records every
-request and answers as told."""
+"""A local HTTP server that replaces Slack or another webhook receiver: it records every request and
+gives the configured answer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OK: Reply = (200, "ok", {})
 
 @dataclass
 class StandIn:
-    """What came in, and what is answered: the next of `answers`, then `always`; with the status 0
-    it hangs up instead."""
+    """Received requests, and the answers: the next of `answers`, then `always`. Status 0 hangs up
+    instead."""
 
     port: int
     answers: list[Reply] = field(default_factory=list)
@@ -26,7 +26,7 @@ class StandIn:
     bodies: list[bytes] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     pause: Callable[[], object] = bool
-    """What is waited for between a message and its answer."""
+    """Called between a message and its answer."""
 
     @property
     def url(self) -> str:
@@ -43,7 +43,7 @@ class StandIn:
 
 @contextlib.contextmanager
 def stand_in() -> Iterator[StandIn]:
-    """Serves on a free port until the end."""
+    """Serves on a free port until the context ends."""
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -64,7 +64,7 @@ def stand_in() -> Iterator[StandIn]:
             self.wfile.write(text.encode())
 
         def log_message(self, *_: Any) -> None:
-            """Quiet."""
+            """Suppresses the access log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     record = StandIn(server.server_address[1])

@@ -1,5 +1,5 @@
-"""A server's clock that is hours ahead for a while puts no message off for hours, whatever was
-under way meanwhile."""
+"""A server clock that is temporarily hours ahead delays no message by hours, in any state of the
+message."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_message_that_failed_meanwhile(channel: Channel, slack: StandIn, time:
     assert deliveries_send() == 1
 
 
-def test_a_message_that_was_owed_meanwhile(channel: Channel, slack: StandIn, time: Time) -> None:
+def test_a_message_that_was_queued_meanwhile(channel: Channel, slack: StandIn, time: Time) -> None:
     time.go(HOURS)
     owe(channel)
     time.go(1 - HOURS)
@@ -59,11 +59,11 @@ def test_a_message_whose_worker_ended_meanwhile(
     assert deliveries_send() == 1
 
 
-def test_what_slack_asked_for_is_kept_and_so_is_a_lease(
+def test_a_wait_that_slack_asked_for_and_a_lease_are_kept(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
-    """The other side: where the clock was right, what is put off stays put off, for an alert that
-    may overtake a test as well."""
+    """Counterpart: with a correct clock a postponed message stays postponed, and so does an alert
+    that may overtake a test message."""
     slack.answers = [(429, "slow down", {"Retry-After": "7200"})]
     owe(channel)
     assert deliveries_send() == 0

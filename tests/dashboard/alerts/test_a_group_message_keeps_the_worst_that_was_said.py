@@ -1,5 +1,5 @@
-"""A message about a group says the worst of each alert, gives up like any other, and comes out of
-quiet hours as one."""
+"""A group message has the worst verdict of each alert, fails like any other message, and leaves
+quiet hours as one message."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def regress(project: Project, time: Time) -> Regress:
 
 
 def line(time: Time) -> None:
-    """What the workers do at once, and after the seconds for which a message waits for company."""
+    """The immediate work of the workers, and their work after the grouping delay."""
     alerts_sync()
     alerts_correlate()
     enqueue_reminders()
@@ -77,7 +77,7 @@ def severities(message: dict[str, Any]) -> dict[str, str]:
     return {one["id"]: one["severity"] for one in message["data"]["alerts"]}
 
 
-def test_a_retry_of_an_older_message_does_not_take_a_roll_back_back(
+def test_a_retry_of_an_older_message_does_not_revoke_a_roll_back(
     project: Project, regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     Rule.objects.create(project=project, channel=hook)
@@ -85,7 +85,7 @@ def test_a_retry_of_an_older_message_does_not_take_a_roll_back_back(
     alerts_sync()
     alerts_correlate()
     time.go(3.1)
-    assert delivery_claim() is not None, "a worker takes it, and dies"
+    assert delivery_claim() is not None, "a worker claims the message, and dies"
     worsen(first)
     regress("b", "watch")
     alerts_sync()
@@ -97,7 +97,7 @@ def test_a_retry_of_an_older_message_does_not_take_a_roll_back_back(
     assert severities(slack.messages[-1]) == {"A-1": "roll_back", "A-2": "watch"}
 
 
-def test_a_receiver_that_was_down_over_quiet_hours_hears_the_worst(
+def test_a_receiver_that_was_down_over_quiet_hours_gets_the_worst_verdict(
     regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     quiet(hook, 1)
@@ -117,7 +117,7 @@ def test_a_receiver_that_was_down_over_quiet_hours_hears_the_worst(
     assert severities(slack.messages[told])["A-1"] == "roll_back"
 
 
-def test_a_group_that_is_repeated_to_a_receiver_that_fails_is_given_up_as_one_alert_is(
+def test_repeated_group_messages_to_a_failing_receiver_fail_like_those_of_one_alert(
     regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     Rule.objects.create(project=hook.project, channel=hook, repeat_minutes=30)
@@ -130,7 +130,7 @@ def test_a_group_that_is_repeated_to_a_receiver_that_fails_is_given_up_as_one_al
     assert len(slack.bodies) <= len(RETRY_DELAYS_S) + 1
 
 
-def test_a_receiver_that_is_gone_is_switched_off_although_a_group_goes_on(
+def test_a_receiver_that_is_gone_is_disabled_although_a_group_continues(
     regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     Rule.objects.create(project=hook.project, channel=hook, repeat_minutes=5)
@@ -144,7 +144,7 @@ def test_a_receiver_that_is_gone_is_switched_off_although_a_group_goes_on(
     assert not hook.enabled
 
 
-def test_members_that_were_held_back_come_as_one_group(
+def test_held_messages_of_members_are_sent_as_one_group(
     regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     quiet(hook, 8)
@@ -158,7 +158,7 @@ def test_members_that_were_held_back_come_as_one_group(
     assert (AlertGroup.objects.count(), message["data"]["group"] is not None) == (1, True)
 
 
-def test_what_was_held_back_does_not_come_after_what_was_told_at_once(
+def test_a_held_message_is_not_sent_after_an_immediate_one(
     regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     quiet(hook, 8)
@@ -175,7 +175,7 @@ def test_what_was_held_back_does_not_come_after_what_was_told_at_once(
     assert sorted(Delivery.objects.values_list("state", flat=True)) == ["delivered", "merged"]
 
 
-def test_a_message_of_a_group_says_that_nobody_answered(
+def test_a_group_message_shows_that_the_alerts_are_not_acknowledged(
     project: Project, regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     boss = channel_create(
@@ -192,4 +192,4 @@ def test_a_message_of_a_group_says_that_nobody_answered(
     time.go(10)
     deliveries_send()
     told = str([message["blocks"] for message in slack.messages if "blocks" in message])
-    assert "Not acknowledged" in told
+    assert "Escalated" in told

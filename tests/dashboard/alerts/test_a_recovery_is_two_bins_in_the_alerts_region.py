@@ -1,5 +1,5 @@
-"""A level is back when two bins in a row, in the region of the alert, are surely near the earlier
-one."""
+"""A recovery is two consecutive bins in the region of the alert that are significantly close to the
+earlier level."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ BEFORE = [(slot, 0.010 * factor) for slot, factor in enumerate((1.0, 1.01, 0.99)
 
 
 def share_back(size: float, sd: float, trials: int = 2000) -> float:
-    """How often six bins at a true change are called back, at this standard deviation of a bin."""
+    """How often six bins with this true change count as recovered, at this standard deviation of a
+    bin."""
     rng = np.random.default_rng(3)
     draws = 0.01 * np.exp(rng.normal(0.0, sd, (trials, 18)))
     draws[:, 12:] *= 1.0 + size
@@ -43,21 +44,21 @@ def test_one_lucky_bin_is_no_recovery() -> None:
     assert check_recovery(BEFORE, high, late=True).answer == "not_back"
 
 
-def test_two_bins_with_a_gap_between_them_are_not_in_a_row() -> None:
+def test_two_bins_with_a_gap_between_them_are_not_consecutive() -> None:
     assert check_recovery(BEFORE, [(0, 0.010), (2, 0.010)], late=True).answer == "unknown"
     assert check_recovery(BEFORE, [(1, 0.010), (2, 0.010)], late=False).answer == "back"
 
 
 @pytest.mark.parametrize("sd", [0.02, 0.03, 0.05])
-def test_a_level_that_is_still_a_tenth_higher_is_hardly_ever_called_back(sd: float) -> None:
+def test_a_level_that_is_still_ten_percent_higher_rarely_counts_as_recovered(sd: float) -> None:
     assert share_back(0.10, sd) <= 0.01
 
 
-def test_a_level_that_is_back_is_found() -> None:
+def test_a_recovered_level_is_detected() -> None:
     assert share_back(0.0, 0.02) >= 0.9 and share_back(0.0, 0.03) >= 0.7
 
 
-def test_without_enough_bins_before_nothing_is_known() -> None:
+def test_without_enough_earlier_bins_the_recovery_is_unknown() -> None:
     found = check_recovery(BEFORE[:2], [(0, 0.010), (1, 0.010)], late=True)
     assert (found.answer, found.before) == ("unknown", None)
 
@@ -66,7 +67,7 @@ def test_without_enough_bins_before_nothing_is_known() -> None:
 def test_another_region_that_is_fast_is_no_recovery(
     fleet: Fleet, old: Deployment, new: Deployment, time: Time
 ) -> None:
-    """`decode` has most of the time and is as fast as ever; the alert is about `forward`."""
+    """`decode` takes most of the time and is as fast as before; the alert is about `forward`."""
 
     def busy(minutes: int) -> None:
         forward = Series.objects.filter(version=old.version, region="forward").get()

@@ -1,5 +1,5 @@
-"""A roll back is seen while the version still has a few calls, and half an hour later it is known
-whether it helped."""
+"""A rollback is detected while the version still has a few calls, and half an hour later its
+recovery is known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MINUTE = 60
 
 
 def calls(deployment: Deployment, per_minute: int, *, minutes: int, p50: float = 0.014) -> None:
-    """So many calls in each of the last minutes, up to the one that is running."""
+    """Stores `per_minute` calls in each of the last minutes, including the current one."""
     stratum, _ = Stratum.objects.get_or_create(
         project=deployment.project, gpu="NVIDIA H200", mode="", runtime="", world_size=1
     )
@@ -37,7 +37,7 @@ def calls(deployment: Deployment, per_minute: int, *, minutes: int, p50: float =
 
 
 def minutes_store(series: Series, per_minute: int, p50: float, minutes: range) -> None:
-    """As the fold stores them: calls of one length, with their sketch."""
+    """Stores minutes like the fold: calls of one duration, with their sketch."""
     sketch = Sketch.of([p50] * per_minute)
     VersionMinute.objects.bulk_create(
         VersionMinute(
@@ -49,7 +49,7 @@ def minutes_store(series: Series, per_minute: int, p50: float, minutes: range) -
 
 
 def run(time: Time, minutes: int, *traffic: tuple[Deployment, int, float]) -> None:
-    """Lets minutes pass in which these versions had so many calls of that length."""
+    """Advances the clock by `minutes`, with traffic of these versions."""
     time.go(minutes * MINUTE)
     for deployment, per_minute, p50 in traffic:
         if per_minute:
@@ -58,10 +58,10 @@ def run(time: Time, minutes: int, *traffic: tuple[Deployment, int, float]) -> No
 
 @pytest.fixture
 def alert(fleet: Fleet, old: Deployment, new: Deployment, time: Time) -> Alert:
-    """Open since ten minutes; the new version has half of the calls."""
+    """Open for ten minutes; the new version has half of the calls."""
     calls(old, 100, minutes=60)
     run(time, 20, (old, 50, 0.014), (new, 50, 0.019))
-    fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower.", baseline=old)
+    fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31% slower.", baseline=old)
     alerts_sync()
     run(time, 10, (old, 50, 0.014), (new, 50, 0.019))
     return Alert.objects.get()
@@ -78,7 +78,7 @@ def test_calls_that_go_back_end_the_alert_within_minutes(
 ) -> None:
     assert rollbacks_watch() == 0
     run(time, 3, (old, 100, 0.014))
-    assert rollbacks_watch() == 0, "three minutes may be reports that are late"
+    assert rollbacks_watch() == 0, "three minutes may be late reports"
     run(time, 4, (old, 98, 0.014), (new, 2, 0.019))
     assert rollbacks_watch() == 1
     alert.refresh_from_db()
@@ -86,21 +86,21 @@ def test_calls_that_go_back_end_the_alert_within_minutes(
     text = AlertEvent.objects.get(alert=alert, kind="rollback_seen").text
     assert text == "2026.11.3 was rolled back. Traffic returned to 2026.11.2."
     alerts_sync()
-    assert Alert.objects.count() == 1, "the verdict that stands is no news"
+    assert Alert.objects.count() == 1, "the current verdict is no news"
 
 
-def test_the_old_level_comes_back(alert: Alert, old: Deployment, time: Time) -> None:
+def test_the_old_level_recovers(alert: Alert, old: Deployment, time: Time) -> None:
     run(time, 8, (old, 100, 0.014))
     rollbacks_watch()
     run(time, 8, (old, 100, 0.0143))
-    assert rollbacks_watch() == 0, "one bin of five minutes is no level"
+    assert rollbacks_watch() == 0, "one 5 min bin is no level"
     run(time, 5, (old, 100, 0.0143))
     assert rollbacks_watch() == 1 and rollbacks_watch() == 0
     event = AlertEvent.objects.get(alert=alert, kind="level_back")
-    assert event.text == "2026.11.2 is at its level again: p50 14.3\u00a0ms, 14\u00a0ms before."
+    assert event.text == "Recovered: p50 of 2026.11.2 is 14.3\u00a0ms, 14\u00a0ms before."
 
 
-def test_rolling_back_that_did_not_help_points_at_the_environment(
+def test_a_rollback_without_recovery_points_at_the_environment(
     alert: Alert, old: Deployment, time: Time, channel: Channel, slack: StandIn
 ) -> None:
     run(time, 8, (old, 100, 0.019))
@@ -111,12 +111,12 @@ def test_rolling_back_that_did_not_help_points_at_the_environment(
     assert rollbacks_watch() == 1 and rollbacks_watch() == 0
     text = AlertEvent.objects.get(alert=alert, kind="level_not_back").text
     assert text.startswith(
-        "Rolling back did not help: p50 of 2026.11.2 is 18.2\u00a0ms after 30 minutes, 14\u00a0ms before 2026.11.3"
+        "Not recovered: p50 of 2026.11.2 is 18.2\u00a0ms after 30 minutes, 14\u00a0ms before 2026.11.3"
     )
-    assert "Look at the environment" in text
+    assert "Check the environment" in text
 
 
-def test_whoever_heard_of_the_alert_hears_that_it_did_not_help(
+def test_channels_that_got_the_alert_are_notified_that_it_did_not_recover(
     fleet: Fleet, old: Deployment, new: Deployment, time: Time, channel: Channel, slack: StandIn
 ) -> None:
     calls(old, 100, minutes=60)
@@ -130,7 +130,7 @@ def test_whoever_heard_of_the_alert_hears_that_it_did_not_help(
     run(time, 40, (old, 100, 0.019))
     rollbacks_watch()
     deliveries_send()
-    assert [b"Rolling back did not help" in body for body in slack.bodies] == [False, False, True]
+    assert [b"Not recovered" in body for body in slack.bodies] == [False, False, True]
 
 
 def test_without_calls_nothing_is_claimed(alert: Alert, old: Deployment, time: Time) -> None:
@@ -142,7 +142,9 @@ def test_without_calls_nothing_is_claimed(alert: Alert, old: Deployment, time: T
     assert "level_not_back" not in kinds(alert)
 
 
-def test_an_outage_of_everything_is_no_roll_back(alert: Alert, old: Deployment, time: Time) -> None:
+def test_an_outage_of_all_versions_is_no_rollback(
+    alert: Alert, old: Deployment, time: Time
+) -> None:
     run(time, 8, (old, 5, 0.014))
     assert rollbacks_watch() == 0
     run(time, 8)
@@ -150,7 +152,7 @@ def test_an_outage_of_everything_is_no_roll_back(alert: Alert, old: Deployment, 
     assert kinds(alert) == ["opened"]
 
 
-def test_a_later_version_that_takes_the_calls_is_no_roll_back(
+def test_a_later_version_that_takes_the_calls_is_no_rollback(
     alert: Alert, fleet: Fleet, old: Deployment, time: Time
 ) -> None:
     newer = fleet.deploy("2026.11.4")

@@ -1,5 +1,5 @@
-"""An alert per deployment: it opens with a bad verdict, follows it, and sends one message, however
-often it is swept."""
+"""One alert per deployment: it opens with a bad verdict, follows the verdicts, and sends one
+message, however often the sweep runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def kinds(alert: Alert) -> list[str]:
     )
 
 
-def test_one_alert_and_one_message_however_often_it_is_swept(
+def test_repeated_sweeps_make_one_alert_and_one_message(
     fleet: Fleet, old: Deployment, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
-    verdict = fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower.", baseline=old)
+    verdict = fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31% slower.", baseline=old)
     for _ in range(5):
         alerts_sync()
         deliveries_send()
@@ -48,7 +48,7 @@ def test_one_alert_and_one_message_however_often_it_is_swept(
     )
 
 
-def test_the_sweep_says_how_much_was_new(fleet: Fleet, new: Deployment) -> None:
+def test_the_sweep_returns_the_number_of_changes(fleet: Fleet, new: Deployment) -> None:
     assert alerts_sync() == 0
     fleet.say(new, "roll_back")
     assert (alerts_sync(), alerts_sync()) == (1, 0)
@@ -69,7 +69,7 @@ def test_other_verdicts_open_nothing(kind: str, fleet: Fleet, new: Deployment) -
     assert not Alert.objects.exists()
 
 
-def test_a_version_that_is_off_opens_nothing(fleet: Fleet, new: Deployment) -> None:
+def test_an_ended_version_opens_nothing(fleet: Fleet, new: Deployment) -> None:
     fleet.say(new, "roll_back")
     fleet.end(new)
     alerts_sync()
@@ -91,7 +91,7 @@ def test_watch_that_becomes_roll_back_sends_its_first_message(
     assert list(Delivery.objects.values_list("kind", flat=True)) == ["opened"]
 
 
-def test_every_change_is_in_the_time_line_even_when_nobody_swept_in_between(
+def test_every_change_is_in_the_timeline_even_without_a_sweep_in_between(
     fleet: Fleet, new: Deployment, channel: Channel
 ) -> None:
     fleet.say(new, "watch")
@@ -115,7 +115,7 @@ def test_every_change_is_in_the_time_line_even_when_nobody_swept_in_between(
     ]
 
 
-def test_an_hourly_row_of_the_same_verdict_adds_a_line_only_for_another_metric(
+def test_an_hourly_row_of_the_same_verdict_adds_an_event_only_for_another_metric(
     fleet: Fleet, new: Deployment, time: Time
 ) -> None:
     fleet.say(new, "roll_back")
@@ -148,7 +148,7 @@ def test_numbers_of_another_project_begin_at_one(
     )
 
 
-def test_a_deployment_that_fails_holds_up_no_other(
+def test_a_failed_deployment_does_not_block_the_others(
     fleet: Fleet,
     old: Deployment,
     new: Deployment,

@@ -1,5 +1,4 @@
-"""A receiver that takes its time keeps nobody waiting but itself, and gets its own messages one
-after the other."""
+"""A slow receiver delays only its own messages, and gets them one after the other."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def receivers(settings: Settings) -> Iterator[list[StandIn]]:
         yield servers
 
 
-def test_the_others_go_on_while_one_is_waited_for(
+def test_other_channels_continue_while_one_is_slow(
     project: Project, receivers: list[StandIn], time: Time
 ) -> None:
     slow, quick, failing = receivers
@@ -59,8 +58,8 @@ def test_the_others_go_on_while_one_is_waited_for(
 def test_a_channel_gets_one_message_at_a_time(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
-    """An alert overtakes a test that waits for its next try; one that is under way comes first, and
-    Slack's pace holds between the two."""
+    """An alert overtakes a test message that waits for its retry. A message in flight comes first,
+    and Slack's pace applies between the two."""
     channel_test(channel=channel, actor_name="tests")
     fleet.say(new, "roll_back")
     alerts_sync()

@@ -1,5 +1,5 @@
-"""A thousand versions that alarm at once: few messages, each within the limits, and every alert is
-in one of them."""
+"""A thousand versions that alarm together become a few messages within the limits, and every alert
+is in one of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def hook(project: Project, slack: StandIn) -> Channel:
 
 
 def storm(fleet: Fleet, count: int) -> None:
-    """So many versions are judged ROLL BACK in one moment."""
+    """Writes ROLL BACK verdicts for this number of versions at the same moment."""
     now, minute = clock.now(), clock.minute_of(clock.unix())
     of = {"project": fleet.project, "model": fleet.model}
     names = (f"v{number}" for number in range(count))
@@ -51,7 +51,7 @@ def storm(fleet: Fleet, count: int) -> None:
             deployment=deployment,
             kind="roll_back",
             current=True,
-            sentence="p50 rose by 31 %.",
+            sentence="p50 rose by 31%.",
             evidence={"evidence": [evidence_row()]},
             minute=minute,
             created_at=now,
@@ -91,7 +91,7 @@ def test_a_thousand_alerts_reach_a_webhook_and_slack_in_a_few_messages(
     )
 
 
-def test_a_few_alerts_stay_messages_of_their_own(
+def test_a_few_alerts_remain_separate_messages(
     fleet: Fleet, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     storm(fleet, 10)
@@ -99,7 +99,7 @@ def test_a_few_alerts_stay_messages_of_their_own(
     assert [message["type"] for message in slack.messages] == ["alert.opened"] * 10
 
 
-def test_a_message_about_many_that_is_given_up_says_so_in_each_of_them_and_can_be_replayed(
+def test_a_failed_digest_is_in_the_timeline_of_each_alert_and_can_be_redelivered(
     fleet: Fleet, hook: Channel, slack: StandIn, time: Time, django_user_model: type
 ) -> None:
     slack.always = (500, "no", {})

@@ -1,5 +1,5 @@
-"""A try ends when its time is over, whatever the channel waits for, and holds up neither the others
-nor the worker."""
+"""An attempt ends at its time limit, even if the channel keeps waiting, and blocks neither other
+channels nor the worker."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ ADDRESS = "tgram://123456789:abcdefg_hijklmnop-qrstuvwxyz01/12315544/"
 
 @pytest.fixture
 def dripping() -> Iterator[tuple[int, threading.Event]]:
-    """A port that answers a byte at a time and never ends, and whether somebody has met it: no read
-    of it ever waits for long."""
+    """A port that answers one byte at a time without end, and an event for the first connection: no
+    single read ever waits for long."""
     server, met, over = socket.create_server(("127.0.0.1", 0)), threading.Event(), threading.Event()
 
     def drip(connection: socket.socket) -> None:
@@ -49,7 +49,7 @@ def dripping() -> Iterator[tuple[int, threading.Event]]:
     server.close()
 
 
-def test_a_service_that_drips_is_given_up_and_the_others_go_on(
+def test_an_attempt_to_a_dripping_service_is_aborted_and_the_others_continue(
     project: Project,
     dripping: tuple[int, threading.Event],
     slack: StandIn,
@@ -76,12 +76,12 @@ def test_a_service_that_drips_is_given_up_and_the_others_go_on(
     assert (given_up.state, given_up.attempts, given_up.last_answer) == (
         "waiting",
         1,
-        "It was not done within 0.5 s.",
+        "Timed out after 0.5 s.",
     )
     assert arrived.state == "delivered"
 
 
-def test_no_kind_takes_longer_than_its_lease_or_holds_the_worker_for_longer() -> None:
+def test_no_kind_takes_longer_than_its_lease_or_holds_the_worker_longer() -> None:
     assert {kind: one.seconds for kind, one in CHANNELS.items()} == {
         "slack": 10,
         "webhook": 10,
@@ -96,7 +96,7 @@ def test_no_kind_takes_longer_than_its_lease_or_holds_the_worker_for_longer() ->
     )
 
 
-def test_while_a_slow_one_is_waited_for_only_quick_ones_begin(
+def test_while_a_slow_channel_is_in_progress_only_quick_ones_start(
     project: Project, slack: StandIn, settings: Settings, time: Time
 ) -> None:
     settings.MAIL_READY = True
@@ -116,7 +116,7 @@ def test_while_a_slow_one_is_waited_for_only_quick_ones_begin(
     assert claim is not None and claim.channel == mail
 
 
-def test_what_a_bounded_call_returns_or_raises_is_passed_on() -> None:
+def test_a_call_with_a_time_limit_passes_on_results_and_exceptions() -> None:
     assert call_with_timeout(lambda: 7, seconds=60) == 7
     with pytest.raises(ZeroDivisionError):
         call_with_timeout(lambda: 1 // 0, seconds=60)

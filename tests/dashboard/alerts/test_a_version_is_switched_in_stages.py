@@ -1,5 +1,5 @@
-"""A switch asks first, begins with one instance or job, goes on while it is healthy, and goes back
-by itself; every step is on record."""
+"""A kill switch asks first, starts with one instance or job, advances while it is healthy, and
+reverts automatically; every step is recorded."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Store = Callable[..., object]
 
 @dataclass
 class Process:
-    """An instance as the dashboard meets it: it reports, opens what comes back, and tells what
-    became of it. Each second one has the public key of its project, the others have the symmetric
-    one."""
+    """An instance as seen by the dashboard: it reports, opens the commands in the responses, and
+    returns receipts. Every second instance has the project's public key, the others have the
+    symmetric key."""
 
     number: int
     key: str
@@ -94,7 +94,7 @@ class Process:
 
 @dataclass
 class World:
-    """Processes of version 1, a clock, and the dashboard between them."""
+    """Processes of version 1, a clock, and the dashboard that connects them."""
 
     project: Project
     time: Time
@@ -115,7 +115,8 @@ class World:
         return made
 
     def minute(self, count: int = 1) -> None:
-        """Everybody reports each 20 s and hears what there is, then the switches go on."""
+        """All processes report every 20 s and receive their commands, then the kill switches
+        advance."""
         for _ in range(3 * count):
             self.time.go(20)
             for process in self.processes:
@@ -183,7 +184,9 @@ def world(
     return World(project, time, store_reports, make_request)
 
 
-def test_one_goes_first_and_the_others_follow_while_it_is_healthy(world: World, user: User) -> None:
+def test_one_instance_is_first_and_the_others_follow_while_it_is_healthy(
+    world: World, user: User
+) -> None:
     world.add(8)
     world.minute(6)
     switch = world.begin(user)
@@ -193,16 +196,19 @@ def test_one_goes_first_and_the_others_follow_while_it_is_healthy(world: World, 
     for _ in range(14):
         world.minute()
         seen.append(len(world.held()))
-    assert sorted(set(seen)) == [1, 2, 8] and seen == sorted(seen)  # one, 25 %, all
+    assert sorted(set(seen)) == [1, 2, 8] and seen == sorted(seen)  # one, 25%, all
     world.minute(20)
     switch.refresh_from_db()
-    assert world.held() == [] and (switch.phase, switch.ended_why) == ("over", "its time is over")
+    assert world.held() == [] and (switch.phase, switch.ended_why) == (
+        "over",
+        "the requested time is over",
+    )
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"switch.begin", "switch.command"} <= actions
     told = list(switch.events.order_by("pk").values_list("text", flat=True))
     assert (
-        told[0].startswith("Asked to compile nothing new for 30 minutes")
-        and told[-1] == "Back: its time is over."
+        told[0].startswith("Requested to compile nothing new for 30 min")
+        and told[-1] == "Reverted: the requested time is over."
     )
     assert CommandReceipt.objects.filter(state="applied").count() == 8
 
@@ -219,7 +225,7 @@ def test_all_ranks_of_a_job_or_none(world: World, user: User) -> None:
     switch = world.begin(user, "eager")
     world.minute(2)
     assert world.held() == [0, 1]
-    rows = switch.events.filter(text__contains="all ranks at one moment")
+    rows = switch.events.filter(text__contains="all ranks at the same moment")
     assert rows.exists()
 
 
@@ -228,13 +234,13 @@ def test_a_job_with_a_rank_that_does_not_allow_it_is_not_asked(world: World, use
     ranks[1].allows = "freeze"
     world.minute(2)
     with pytest.raises(
-        KillSwitchError, match="version: no instance of 1 that reports from production allows eager"
+        KillSwitchError, match="version: no reporting instance of 1 in production allows eager"
     ):
         world.begin(user, "eager")
     assert not Switch.objects.exists()
 
 
-def test_it_goes_back_when_the_first_instance_gets_slower(world: World, user: User) -> None:
+def test_it_reverts_when_the_first_instance_gets_slower(world: World, user: User) -> None:
     world.add(4)
     world.minute(7)
     switch = world.begin(user)
@@ -246,7 +252,7 @@ def test_it_goes_back_when_the_first_instance_gets_slower(world: World, user: Us
     assert world.held() == [] and switch.ended_why.startswith("p95 rose to "), switch.ended_why
 
 
-def test_an_operator_takes_it_back_at_once(world: World, user: User) -> None:
+def test_an_operator_cancels_it_immediately(world: World, user: User) -> None:
     world.add(1)
     world.minute(2)
     switch = world.begin(user)
@@ -255,10 +261,10 @@ def test_an_operator_takes_it_back_at_once(world: World, user: User) -> None:
     kill_switch_end(switch=switch, user=user)
     world.minute(1)
     switch.refresh_from_db()
-    assert world.held() == [] and switch.ended_why == "taken back by ada"
+    assert world.held() == [] and switch.ended_why == "cancelled by ada"
 
 
-def test_it_is_renewed_while_it_is_wanted_and_a_dead_dashboard_lets_go(
+def test_it_is_renewed_while_wanted_and_expires_without_the_dashboard(
     world: World, user: User
 ) -> None:
     world.add(1)
@@ -273,7 +279,7 @@ def test_it_is_renewed_while_it_is_wanted_and_a_dead_dashboard_lets_go(
     assert command_open(given, derive_command_key(world.project)).expires <= clock.unix() + 300
 
 
-def test_without_a_key_or_a_reason_nothing_begins(
+def test_without_a_key_or_a_reason_nothing_starts(
     world: World, user: User, other_project: Project
 ) -> None:
     world.add(1)

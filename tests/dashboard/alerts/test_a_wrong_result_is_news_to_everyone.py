@@ -1,5 +1,5 @@
-"""A wrong result is news to whoever answered something else before: to the alert, to the channels
-and to the gate, which name it first."""
+"""A wrong result is news even after an operator answered another alert: the alert, the channels and
+the gate name the wrong result first."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
 from tests.dashboard.alerts.slack_stand_in import StandIn
 
 WRONG = "Roll back 2026.11.3: compiled output of `batch` differs from eager."
-SLOWER = "p50 rose by 31 %."
+SLOWER = "p50 rose by 31%."
 
 
 def fact(about: str = "batch", severity: str = "roll_back", kind: str = "parity") -> dict[str, Any]:
-    """As the judge stores it."""
+    """A fact in the judge's format."""
     told = {
         "kind": kind,
         "severity": severity,
@@ -53,7 +53,7 @@ def fact(about: str = "batch", severity: str = "roll_back", kind: str = "parity"
 
 
 def line(time: Time) -> None:
-    """What the workers do in a minute."""
+    """The work of the workers in one minute."""
     alerts_sync()
     time.go(5)
     deliveries_send()
@@ -70,7 +70,7 @@ def gate(new: Deployment) -> Gated:
     )
 
 
-def test_a_slower_version_that_was_dismissed_opens_anew_when_it_is_wrong(
+def test_a_dismissed_slower_version_opens_again_when_its_result_is_wrong(
     fleet: Fleet,
     new: Deployment,
     channel: Channel,
@@ -96,7 +96,7 @@ def test_a_slower_version_that_was_dismissed_opens_anew_when_it_is_wrong(
     assert (gate().state, gate().reasons[0]["code"]) == ("fail", "parity")
 
 
-def test_who_called_the_wrong_result_a_false_alarm_is_not_told_again(
+def test_a_wrong_result_marked_as_a_false_positive_does_not_notify_again(
     fleet: Fleet,
     new: Deployment,
     channel: Channel,
@@ -118,7 +118,7 @@ def test_who_called_the_wrong_result_a_false_alarm_is_not_told_again(
     assert (Alert.objects.count(), gate().state) == (2, "fail")
 
 
-def test_an_alert_that_somebody_answered_is_open_again_and_told(
+def test_an_answered_alert_reopens_and_notifies(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time, user: User
 ) -> None:
     fleet.say(new, "roll_back", SLOWER)
@@ -137,7 +137,7 @@ def test_an_alert_that_somebody_answered_is_open_again_and_told(
     assert Verdict.objects.filter(deployment=new).count() == 3
 
 
-def test_what_was_accepted_as_the_new_normal_does_not_pass_the_gate_when_it_is_wrong(
+def test_an_accepted_version_does_not_pass_the_gate_when_its_result_is_wrong(
     fleet: Fleet, new: Deployment, time: Time, gate: Gated
 ) -> None:
     fleet.say(new, "roll_back", SLOWER)
@@ -150,7 +150,7 @@ def test_what_was_accepted_as_the_new_normal_does_not_pass_the_gate_when_it_is_w
     assert gate().state == "fail"
 
 
-def test_the_first_reason_is_what_is_wrong_and_not_what_happens_to_differ() -> None:
+def test_the_first_reason_is_the_wrong_result_and_not_another_difference() -> None:
     quiet = evidence_row("compile_time", drives=False, label="NO CHANGE", change=0.12)
     (wrong,) = select_strongest_evidence({"evidence": [quiet], "facts": [fact()]})
     words = (
@@ -172,7 +172,7 @@ def test_the_first_reason_is_what_is_wrong_and_not_what_happens_to_differ() -> N
     ] == ["p50"]
 
 
-def test_a_channel_that_switched_itself_off_is_owed_what_began_meanwhile(
+def test_an_automatically_disabled_channel_gets_the_alerts_it_missed(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time, user: User
 ) -> None:
     channel_give_up(channel=channel, reason="It answered 410.")
@@ -192,7 +192,7 @@ def test_a_channel_that_switched_itself_off_is_owed_what_began_meanwhile(
 
 
 @pytest.mark.parametrize(("status", "state"), [(400, "dead"), (422, "dead"), (500, "waiting")])
-def test_a_webhook_that_refuses_one_message_holds_up_no_other(
+def test_a_webhook_that_refuses_one_message_blocks_no_other(
     status: int, state: str, fleet: Fleet, new: Deployment, slack: StandIn, time: Time
 ) -> None:
     hook = channel_create(

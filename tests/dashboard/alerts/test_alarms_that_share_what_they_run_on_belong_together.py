@@ -1,5 +1,5 @@
-"""The rule that puts alarms together: something shared and a short time, or nothing; in any order
-it says the same."""
+"""Correlation of alarms: alarms form a group if they share a trait and open within a short time;
+the input order does not matter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def machine(name: str) -> Trait:
 
 
 def alarm(number: int, minute: float, *traits: Trait, version: int = 0, model: int = 0) -> Alarm:
-    """By default each is a version of a model of its own."""
+    """By default each alarm is about a version of its own model."""
     return Alarm(
         number,
         version or number,
@@ -46,17 +46,17 @@ def test_versions_on_the_same_machines_within_ten_minutes_are_one_group() -> Non
     assert numbers(alarms) == [[1, 2]]
 
 
-def test_ten_minutes_are_the_most() -> None:
+def test_the_maximum_gap_is_ten_minutes() -> None:
     assert numbers([alarm(1, 0, machine("a")), alarm(2, 10, machine("a"))]) == [[1, 2]]
     assert numbers([alarm(1, 0, machine("a")), alarm(2, 10.1, machine("a"))]) == []
 
 
-def test_what_is_only_close_in_time_stays_apart() -> None:
+def test_alarms_that_are_only_close_in_time_are_not_grouped() -> None:
     assert numbers([alarm(1, 0), alarm(2, 0)]) == []
     assert numbers([alarm(1, 0, machine("a"), GPU), alarm(2, 0, machine("b"), OTHER_GPU)]) == []
 
 
-def test_most_of_the_machines_have_to_be_the_same() -> None:
+def test_most_of_the_machines_must_be_the_same() -> None:
     wide = [machine(f"gpu-{number}") for number in range(10)]
     assert (
         numbers(
@@ -86,7 +86,7 @@ def test_the_same_change_is_enough() -> None:
     assert numbers([alarm(1, 0, MOVED), alarm(2, 3, ("changed", "driver 570 to 575"))]) == []
 
 
-def test_deployments_of_one_version_alone_are_no_sign_of_the_environment() -> None:
+def test_deployments_of_one_version_alone_are_no_common_cause() -> None:
     alarms = [alarm(1, 0, machine("a"), GPU, version=7), alarm(2, 0, machine("a"), GPU, version=7)]
     assert numbers(alarms, {GPU: 1}) == []
     assert numbers([*alarms, alarm(3, 1, machine("a"))]) == [[1, 2, 3]]
@@ -104,7 +104,7 @@ def test_two_changes_at_once_are_two_groups_and_one_alarm_may_join_them() -> Non
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_order_in_which_they_are_told_changes_nothing(seed: int) -> None:
+def test_the_input_order_changes_nothing(seed: int) -> None:
     chance = random.Random(seed)
     traits = [*map(machine, "abcde"), GPU, OTHER_GPU, MOVED]
     given = [
@@ -134,7 +134,7 @@ def test_a_thousand_on_the_same_machines_are_one_group() -> None:
     ] == [1000]
 
 
-def test_the_title_names_what_most_share_and_how_many_are_meant() -> None:
+def test_the_title_names_the_most_shared_traits_and_the_number_of_alerts() -> None:
     alarms = [
         alarm(1, 0, machine("gpu-7"), GPU, MOVED),
         alarm(2, 0, machine("gpu-7"), GPU, MOVED),
@@ -148,14 +148,14 @@ def test_the_title_names_what_most_share_and_how_many_are_meant() -> None:
     ]
     assert (
         format_group_title(3, shared)
-        == "Environment: 3 alerts share machine gpu-7, driver 570 to 580 (2 of 3), GPU H100 "
+        == "Possible common cause: 3 alerts share machine gpu-7, driver 570 to 580 (2 of 3), GPU H100 "
         "(2 of 3)"
     )
     assert find_shared_traits(alarms, {GPU: 9})[-1].kind == "changed"
     many = [SharedTrait("machine", f"gpu-{number}", 2) for number in range(5)]
     assert (
         format_group_title(2, many)
-        == "Environment: 2 alerts share machine gpu-0, machine gpu-1, machine gpu-2, 2 more"
+        == "Possible common cause: 2 alerts share machine gpu-0, machine gpu-1, machine gpu-2, 2 more"
     )
 
 

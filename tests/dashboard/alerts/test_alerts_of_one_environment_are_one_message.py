@@ -1,5 +1,5 @@
-"""Alerts that came together on the same machines are one group and one message a channel; each
-keeps its own life."""
+"""Alerts that open together on the same machines are one group and one message per channel; each
+alert keeps its own state."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def hook(project: Project, slack: StandIn, time: Time) -> Channel:
 
 @pytest.fixture
 def regress(project: Project, time: Time) -> Regress:
-    """`regress("a", "gpu-7")` judges a version of a model of its own, on a machine, ROLL BACK."""
+    """`regress("a", "gpu-7")` writes a ROLL BACK verdict for a version of its own model on that
+    machine."""
 
     def make(
         name: str, host: str, kind: str = "roll_back", environment: str = "prod", **ran_on: str
@@ -52,7 +53,7 @@ def regress(project: Project, time: Time) -> Regress:
 
 
 def follow(time: Time) -> int:
-    """What the workers do in the next few seconds."""
+    """The work of the workers in the next few seconds."""
     alerts_sync()
     alerts_correlate()
     sent = deliveries_send()
@@ -74,7 +75,7 @@ def test_deployments_on_one_machine_are_one_group_and_one_message_a_channel(
     [to_slack] = [message for message in slack.messages if "blocks" in message]
     [to_hook] = [message for message in slack.messages if "data" in message]
     message_check(to_slack)
-    title = "environment: 3 alerts share machine gpu-7, GPU NVIDIA H100, torch 2.11"
+    title = "possible common cause: 3 alerts share machine gpu-7, GPU NVIDIA H100, torch 2.11"
     assert to_slack["blocks"][0]["text"]["text"] == f"ROLL BACK, {title}, Ranking"
     links = [block["accessory"]["url"] for block in to_slack["blocks"] if "accessory" in block]
     assert [link.rpartition("/p/")[2] for link in links] == [
@@ -89,14 +90,14 @@ def test_deployments_on_one_machine_are_one_group_and_one_message_a_channel(
     )
     assert [line["id"] for line in data["alerts"]] == ["A-1", "A-3"]
     group = AlertGroup.objects.get()
-    assert group.title == "Environment" + title[11:]
+    assert group.title == "P" + title[1:]
     assert set(Alert.objects.values_list("group", flat=True)) == {group.pk}
     assert set(Delivery.objects.exclude(kind="digest").values_list("state", flat=True)) == {
         "merged"
     }
 
 
-def test_alerts_that_share_nothing_stay_messages_of_their_own(
+def test_alerts_that_share_nothing_remain_separate_messages(
     regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     regress("a", "gpu-7")
@@ -128,14 +129,14 @@ def test_a_roll_back_is_sent_within_seconds_however_many_may_follow(
         .order_by("alert__number")
         .values_list("text", flat=True)
     )
-    shared = (
-        "alarmed within 10 min of one another; they share machine gpu-7, GPU NVIDIA H100, "
-        "torch 2.11."
-    )
-    assert list(grouped) == [f"A-2 {shared}", f"A-1 {shared}"]
+    shared = "Shared: machine gpu-7, GPU NVIDIA H100, torch 2.11."
+    assert list(grouped) == [
+        f"Opened within 10 min of A-2. {shared}",
+        f"Opened within 10 min of A-1. {shared}",
+    ]
 
 
-def test_one_whose_machines_are_not_known_is_sent_at_once(
+def test_an_alert_with_unknown_machines_is_sent_immediately(
     fleet: Fleet, new: Deployment, hook: Channel, slack: StandIn
 ) -> None:
     fleet.say(new, "roll_back")
@@ -143,7 +144,7 @@ def test_one_whose_machines_are_not_known_is_sent_at_once(
     assert deliveries_send() == 1
 
 
-def test_members_recover_one_by_one_and_each_end_is_told(
+def test_members_recover_one_by_one_and_each_end_is_notified(
     regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     rows = [regress(name, "gpu-7") for name in "abc"]
@@ -174,12 +175,14 @@ def test_members_that_recover_together_are_one_message(
     for row in rows[:2]:
         fleet.say(row, "healthy")
     follow(time)
-    assert slack.titles[-1].startswith("2 over, environment: 3 alerts share machine gpu-7")
+    assert slack.titles[-1].startswith(
+        "2 resolved, possible common cause: 3 alerts share machine gpu-7"
+    )
     message_check(slack.messages[-1])
     assert len(slack.messages) == 2
 
 
-def test_one_that_ends_before_it_is_told_is_told_as_over(
+def test_an_alert_that_ends_before_its_message_is_sent_as_resolved(
     regress: Regress, hook: Channel, slack: StandIn, time: Time, user: User
 ) -> None:
     rows = [regress(name, "gpu-7") for name in "abc"]
@@ -199,7 +202,7 @@ def test_one_that_ends_before_it_is_told_is_told_as_over(
     }
 
 
-def test_what_happens_before_the_message_arrives_is_told_in_it(
+def test_a_message_includes_changes_until_it_arrives(
     regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     rows = [regress(name, "gpu-7") for name in "ab"]
@@ -273,7 +276,7 @@ def test_two_groups_that_turn_out_to_be_one_become_one(regress: Regress, time: T
     assert (alerts_correlate(), alerts_correlate()) == (1, 0)
     assert (
         AlertGroup.objects.get().title
-        == "Environment: 5 alerts share machine gpu-1 (3 of 5), machine gpu-2 (3 of 5), GPU "
+        == "Possible common cause: 5 alerts share machine gpu-1 (3 of 5), machine gpu-2 (3 of 5), GPU "
         "gpu-2 (2 of 5)"
     )
     assert AlertEvent.objects.filter(kind="grouped").count() == 5
@@ -296,11 +299,11 @@ def test_the_same_change_of_driver_is_shared(
     follow(time)
     assert (
         slack.messages[0]["data"]["group"]["title"]
-        == "Environment: 2 alerts share driver 570 to 580"
+        == "Possible common cause: 2 alerts share driver 570 to 580"
     )
 
 
-def test_names_of_strangers_stay_text(
+def test_names_from_users_remain_text(
     regress: Regress, channel: Channel, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     host = "<!channel> \u202e*x* `rm` <https://evil.example|here>\n" + "&" * 100

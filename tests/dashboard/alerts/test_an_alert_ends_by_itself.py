@@ -1,5 +1,5 @@
-"""An alert resolves when the version recovers or is off, says which, and tells whoever had heard of
-it."""
+"""An alert resolves when its version recovers or ends, states the reason, and notifies every
+channel that was notified of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def opened(fleet: Fleet, new: Deployment) -> Alert:
-    fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower.")
+    fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31% slower.")
     alerts_sync()
     deliveries_send()
     return Alert.objects.get()
@@ -26,19 +26,19 @@ def test_it_recovers(
 ) -> None:
     alert = opened(fleet, new)
     time.go(1800)
-    fleet.say(new, "healthy", "No regression above 6 % in 2 h.")
+    fleet.say(new, "healthy", "No regression above 6% in 2 h.")
     for _ in range(3):
         alerts_sync()
         deliveries_send()
     alert.refresh_from_db()
     assert (alert.state, alert.outcome, alert.severity) == ("resolved", "recovered", "roll_back")
-    assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3", "A-1 over: ranker 2026.11.3"]
+    assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3", "Resolved: A-1 ranker 2026.11.3"]
     texts = [
         block["text"]["text"] for block in slack.messages[1]["blocks"] if block["type"] == "section"
     ]
     assert texts == [
-        "No regression above 6 % in 2 h.",
-        "It said: Roll back 2026.11.3: p50 is 31 % slower.",
+        "No regression above 6% in 2 h.",
+        "Original alert: Roll back 2026.11.3: p50 is 31% slower.",
     ]
 
 
@@ -50,7 +50,7 @@ def test_too_little_data_alone_is_no_recovery(fleet: Fleet, new: Deployment) -> 
     assert (alert.state, alert.severity) == ("open", "roll_back")
 
 
-def test_traffic_that_returns_to_the_earlier_version_is_a_roll_back(
+def test_traffic_that_returns_to_the_earlier_version_is_a_rollback(
     fleet: Fleet, old: Deployment, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     alert = opened(fleet, new)
@@ -93,7 +93,7 @@ def test_another_environment_is_not_where_the_traffic_went(
     assert alert.outcome == "stopped"
 
 
-def test_a_channel_that_heard_nothing_hears_nothing_of_the_end(
+def test_a_channel_without_a_message_gets_none_about_the_end(
     fleet: Fleet, new: Deployment, channel: Channel
 ) -> None:
     fleet.say(new, "watch")
@@ -103,13 +103,13 @@ def test_a_channel_that_heard_nothing_hears_nothing_of_the_end(
     assert (Alert.objects.get().state, Delivery.objects.count()) == ("resolved", 0)
 
 
-def test_what_was_not_delivered_and_is_over_becomes_one_message(
+def test_undelivered_messages_of_a_resolved_alert_become_one_message(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     slack.answers = [(503, "later", {})]
     alert = opened(fleet, new)
     time.go(1)
-    fleet.say(new, "healthy", "No regression above 6 %.")
+    fleet.say(new, "healthy", "No regression above 6%.")
     alerts_sync()
     slack.bodies.clear()
     time.go(30)
@@ -120,11 +120,11 @@ def test_what_was_not_delivered_and_is_over_becomes_one_message(
         "delivered",
         [first.message_id],
     )
-    assert slack.titles == ["A-1 over: ranker 2026.11.3"]
-    assert "stands for 1 earlier message" in slack.bodies[0].decode()
+    assert slack.titles == ["Resolved: A-1 ranker 2026.11.3"]
+    assert "replaces 1 undelivered notification" in slack.bodies[0].decode()
 
 
-def test_it_opens_again_when_it_was_well_in_between(fleet: Fleet, new: Deployment) -> None:
+def test_it_opens_again_after_a_healthy_verdict_in_between(fleet: Fleet, new: Deployment) -> None:
     opened(fleet, new)
     fleet.say(new, "healthy")
     alerts_sync()
@@ -136,7 +136,7 @@ def test_it_opens_again_when_it_was_well_in_between(fleet: Fleet, new: Deploymen
     ]
 
 
-def test_it_opens_again_after_the_same_sweep_missed_the_good_time(
+def test_it_opens_again_if_one_sweep_reads_the_healthy_and_the_bad_verdict(
     fleet: Fleet, new: Deployment
 ) -> None:
     opened(fleet, new)

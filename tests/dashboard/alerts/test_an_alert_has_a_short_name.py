@@ -1,5 +1,5 @@
-"""A list of alerts is read at a glance: which version, how much; the whole sentence is told where
-there is room for it."""
+"""A list of alerts is quick to read, with version and change; messages contain the full
+sentence."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ EAGER = evidence_row(
             "p50, GPU time 40\u00a0% slower, 27.7\u00a0% of calls run eager",
         ),
         ([evidence_row("memory", change=0.2)], "Peak GPU memory +20\u00a0%"),
-        ([evidence_row(drives=False)], "Only 25 % can be compared."),
-        ([], "Only 25 % can be compared."),
+        ([evidence_row(drives=False)], "Only 25% can be compared."),
+        ([], "Only 25% can be compared."),
     ],
 )
 def test_it_names_the_version_and_what_drives_the_verdict(
@@ -46,17 +46,17 @@ def test_it_names_the_version_and_what_drives_the_verdict(
     made = build_alert_title(
         model="ranker",
         version="2026.11.3",
-        sentence="Only 25 % can be compared.",
+        sentence="Only 25% can be compared.",
         evidence={"evidence": rows},
     )
     assert made == f"ranker 2026.11.3: {said}"
 
 
 @pytest.mark.django_db
-def test_messages_tell_the_whole_sentence_even_after_the_verdict_moved_on(
+def test_messages_have_the_full_sentence_even_after_the_verdict_changed(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
-    fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower on all 6 instances.")
+    fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31% slower on all 6 instances.")
     alerts_sync()
     deliveries_send()
     time.go(60)
@@ -74,6 +74,6 @@ def test_messages_tell_the_whole_sentence_even_after_the_verdict_moved_on(
         ]
         for message in slack.messages
     )
-    assert opened[0] == "Roll back 2026.11.3: p50 is 31 % slower on all 6 instances."
-    assert over[1] == "It said: Roll back 2026.11.3: p50 is 31 % slower on all 6 instances."
+    assert opened[0] == "Roll back 2026.11.3: p50 is 31% slower on all 6 instances."
+    assert over[1] == "Original alert: Roll back 2026.11.3: p50 is 31% slower on all 6 instances."
     assert Alert.objects.get().title == "ranker 2026.11.3: p50 31\u00a0% slower"

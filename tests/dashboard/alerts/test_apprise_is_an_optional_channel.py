@@ -1,5 +1,5 @@
-"""Apprise is a kind of channel where the operator allows schemas; its addresses are secrets, its
-words those of every channel."""
+"""Apprise is a kind of channel if the operator allows schemas; its addresses are secrets, and its
+text is the same as for every channel."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ ADDRESS = f"tgram://{TOKEN}/12315544/"
 
 
 class Service:
-    """What stands in for the service: the requests that Apprise makes, and what they are
-    answered."""
+    """Replaces the service: the requests of Apprise, and the answers."""
 
     def __init__(self) -> None:
         self.status, self.seen = 200, []
@@ -46,13 +45,13 @@ def service(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Service:
     return found
 
 
-def test_a_message_goes_to_the_fixed_host_and_a_refusal_is_tried_again(
+def test_a_message_goes_to_the_fixed_host_and_a_refusal_is_retried(
     fleet: Fleet, old: Deployment, new: Deployment, project: Project, service: Service, time: Time
 ) -> None:
     channel = channel_create(
         project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests"
     )
-    fleet.say(new, "roll_back", "p50 rose by 31 %.", baseline=old)
+    fleet.say(new, "roll_back", "p50 rose by 31%.", baseline=old)
     alerts_sync()
     service.status = 500
     assert deliveries_send() == 0
@@ -71,7 +70,7 @@ def test_a_message_goes_to_the_fixed_host_and_a_refusal_is_tried_again(
     ) + mask_channel_address(channel=channel)
 
 
-def test_what_is_no_longer_allowed_is_sent_nowhere(
+def test_nothing_is_sent_to_a_schema_that_is_no_longer_allowed(
     project: Project, service: Service, settings: Settings, time: Time
 ) -> None:
     channel = channel_create(
@@ -100,7 +99,7 @@ def test_what_is_no_longer_allowed_is_sent_nowhere(
         "TGRAM://x/y",
     ],
 )
-def test_other_addresses_are_refused_or_lead_to_the_fixed_host(
+def test_other_addresses_are_refused_or_resolve_to_the_fixed_host(
     address: str, project: Project, service: Service, time: Time
 ) -> None:
     try:
@@ -115,7 +114,7 @@ def test_other_addresses_are_refused_or_lead_to_the_fixed_host(
     assert {host for host, _ in service.seen} <= {"api.telegram.org"}
 
 
-def test_without_the_operators_word_there_is_no_such_kind(
+def test_without_the_operators_permission_the_kind_does_not_exist(
     project: Project, settings: Settings
 ) -> None:
     assert "apprise" not in dict(list_channel_kinds())
@@ -131,7 +130,7 @@ def test_without_the_operators_word_there_is_no_such_kind(
         env_read({"COMPILEWATCH_APPRISE": "tgram, json"})
 
 
-def test_what_a_job_or_a_name_holds_is_text_to_a_service_that_takes_markup(
+def test_names_from_jobs_remain_text_for_a_service_with_markup(
     fleet: Fleet, old: Deployment, new: Deployment, project: Project, service: Service, time: Time
 ) -> None:
     channel_create(

@@ -1,5 +1,5 @@
-"""Workers that die at any point and workers that meet: exactly one alert, nothing lost, at most one
-double and it has the same id."""
+"""Workers that die at any point, and concurrent workers: exactly one alert, no loss, at most one
+duplicate with the same ID."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def hook(project: Project, slack: StandIn, time: Time) -> Channel:
-    """A webhook, which names its message in a header."""
+    """A webhook, whose receiver finds the message ID in a header."""
     return channel_create(
         project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
     )
@@ -75,7 +75,8 @@ def crash(point: str, slack: StandIn) -> None:
 
 
 def afterwards(time: Time) -> None:
-    """What the next workers do: sweeps and sends until a lease and the first waits are over."""
+    """The work of the next workers: sweeps and deliveries until a lease and the first waits have
+    ended."""
     for _ in range(4):
         alerts_sync()
         deliveries_send()
@@ -106,7 +107,7 @@ def test_a_worker_that_dies_loses_nothing(
 
 @pytest.fixture
 def together(fleet: Fleet, old: Deployment, regressed: Deployment) -> None:
-    """Two versions that are judged ROLL BACK on one machine."""
+    """Two versions with a ROLL BACK verdict on one machine."""
     for deployment in (old, regressed):
         fleet.run(deployment, "gpu-7")
     fleet.say(old, "roll_back")
@@ -122,7 +123,7 @@ def together(fleet: Fleet, old: Deployment, regressed: Deployment) -> None:
         ["never", "leased"],
     ],
 )
-def test_a_worker_that_dies_while_alerts_are_put_together_loses_nothing(
+def test_a_worker_that_dies_while_alerts_are_grouped_loses_nothing(
     points: list[str], together: None, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     for point in points:
@@ -136,14 +137,14 @@ def test_a_worker_that_dies_while_alerts_are_put_together_loses_nothing(
     [message] = slack.messages
     assert (
         message["data"]["group"]["title"]
-        == "Environment: 2 alerts share machine gpu-7, GPU NVIDIA H100, torch 2.11"
+        == "Possible common cause: 2 alerts share machine gpu-7, GPU NVIDIA H100, torch 2.11"
     )
     assert sorted(line["id"] for line in message["data"]["alerts"]) == ["A-1", "A-2"]
     kinds = AlertEvent.objects.order_by("alert__number", "pk").values_list("kind", flat=True)
     assert list(kinds) == ["opened", "grouped", "delivered"] * 2
 
 
-def test_workers_that_meet_put_alerts_together_once(
+def test_concurrent_workers_group_alerts_once(
     together: None, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     for _ in range(2):
@@ -164,7 +165,7 @@ def test_a_lease_keeps_others_away_until_it_ends(
     assert deliveries_send() == 1
 
 
-def test_a_resolution_waits_for_a_message_that_is_under_way(
+def test_a_resolution_waits_for_a_message_in_flight(
     regressed: Deployment, fleet: Fleet, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     crash("sent", slack)
@@ -174,7 +175,7 @@ def test_a_resolution_waits_for_a_message_that_is_under_way(
     assert types == ["alert.opened", "alert.opened", "alert.resolved"]
 
 
-def test_processes_that_meet_make_one_alert_and_one_message(
+def test_concurrent_processes_make_one_alert_and_one_message(
     fleet: Fleet, old: Deployment, regressed: Deployment, hook: Channel, slack: StandIn
 ) -> None:
     fleet.say(old, "roll_back")
@@ -187,7 +188,7 @@ def test_processes_that_meet_make_one_alert_and_one_message(
     assert len(slack.headers) == 2
 
 
-def test_threads_that_meet_deliver_every_message_once_and_in_order(
+def test_concurrent_threads_deliver_every_message_once_and_in_order(
     project: Project, regressed: Deployment, hook: Channel, slack: StandIn, user: User
 ) -> None:
     other = channel_create(
@@ -219,7 +220,7 @@ def test_threads_that_meet_deliver_every_message_once_and_in_order(
         for rows in (
             owed.filter(kind="test"),
             owed.exclude(kind="test"),
-        ):  # an alert may overtake a test
+        ):  # an alert may overtake a test message
             ids = list(rows.values_list("message_id", flat=True))
             assert [one for one in received if one in set(ids)] == ids
     assert len(received) == Delivery.objects.count() == 22

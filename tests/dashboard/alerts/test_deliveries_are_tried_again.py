@@ -1,5 +1,5 @@
-"""A message that was not taken is tried again on a schedule, in order, until it is delivered or
-given up where everyone sees it."""
+"""A message that was not accepted is retried on a schedule and in order, until it is delivered or
+has visibly failed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wait_of(delivery: Delivery) -> float:
     return (delivery.next_attempt_at - clock.now()).total_seconds()
 
 
-def test_ten_tries_over_four_days_then_given_up(
+def test_a_message_fails_after_ten_attempts_over_four_days(
     channel: Channel, slack: StandIn, time: Time
 ) -> None:
     slack.always = (500, "oops", {})
@@ -66,7 +66,7 @@ def test_nothing_is_sent_before_its_time(channel: Channel, slack: StandIn, time:
     assert (deliveries_send(), len(slack.bodies)) == (1, 2)
 
 
-def test_the_waits_of_a_storm_are_spread() -> None:
+def test_the_retry_delays_of_a_storm_are_spread() -> None:
     waits = {retry_delay(message_id=f"msg_{number}", attempts=3) for number in range(200)}
     assert len(waits) > 190
     assert min(waits) >= 1440
@@ -78,7 +78,7 @@ def test_the_waits_of_a_storm_are_spread() -> None:
     ("header", "least"),
     [("120", 120), ("Sat, 01 Jan 2000 00:00:00 GMT", 4), ("soon", 4), ("999999999999", 86400)],
 )
-def test_too_many_requests_waits_as_long_as_it_is_told(
+def test_too_many_requests_waits_for_the_retry_after_time(
     header: str, least: float, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     slack.answers = [(429, "rate_limited", {"Retry-After": header})]
@@ -110,7 +110,7 @@ def test_slack_gets_one_message_a_second(channel: Channel, slack: StandIn, time:
     assert sent == [1, 0, 1, 0, 1, 0]
 
 
-def test_a_test_that_fails_holds_up_no_alert(
+def test_a_failed_test_message_blocks_no_alert(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     test = channel_test(channel=channel, actor_name="test")
@@ -128,7 +128,7 @@ def test_a_test_that_fails_holds_up_no_alert(
     assert wait_of(test) > 60
 
 
-def test_a_channel_keeps_its_order_and_holds_up_no_other(
+def test_a_channel_keeps_its_order_and_blocks_no_other(
     project: Project, channel: Channel, slack: StandIn, time: Time, settings: Settings
 ) -> None:
     first, second = (
@@ -168,7 +168,7 @@ def test_a_channel_keeps_its_order_and_holds_up_no_other(
         (410, ""),
     ],
 )
-def test_an_address_that_is_gone_switches_the_channel_off_with_the_reason(
+def test_an_address_that_is_gone_disables_the_channel_with_the_reason(
     status: int, word: str, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
 ) -> None:
     slack.always = (status, word, {})
@@ -181,7 +181,7 @@ def test_an_address_that_is_gone_switches_the_channel_off_with_the_reason(
     assert f"Slack answered {status} {word}" in channel.disabled_reason
     waiting.refresh_from_db()
     assert (waiting.state, waiting.attempts) == ("dead", 0)
-    assert "the channel is off" in waiting.last_answer
+    assert "the channel is disabled" in waiting.last_answer
     assert AlertEvent.objects.filter(kind="failed").count() == 1
     assert len(slack.bodies) == 1
 
@@ -211,7 +211,7 @@ def test_a_receiver_that_is_replaced_may_answer_404_for_half_an_hour(
     )
 
 
-def test_a_message_that_slack_cannot_read_is_given_up_and_the_next_goes_on(
+def test_a_message_that_slack_cannot_read_fails_and_the_next_is_sent(
     channel: Channel, slack: StandIn, time: Time
 ) -> None:
     slack.answers = [(400, "invalid_blocks", {})]
@@ -228,21 +228,21 @@ def test_a_message_that_slack_cannot_read_is_given_up_and_the_next_goes_on(
     assert channel.enabled
 
 
-def test_a_given_up_message_is_replayed_under_its_id(
+def test_a_failed_message_is_redelivered_with_its_id(
     project: Project, user: User, slack: StandIn, time: Time
 ) -> None:
     hook = channel_create(project=project, kind="webhook", name="ci", address=slack.url, user=user)
     slack.answers = [(410, "gone", {})]
     delivery = channel_test(channel=hook, actor_name="test")
     deliveries_send()
-    with pytest.raises(ValueError, match="The channel ci is off"):
+    with pytest.raises(ValueError, match="The channel ci is disabled"):
         redeliver_message(delivery=delivery, user=user)
     hook.refresh_from_db()
     channel_enable(channel=hook, user=user)
     redeliver_message(delivery=delivery, user=user)
     assert deliveries_send() == 1
     assert slack.headers[0]["webhook-id"] == slack.headers[1]["webhook-id"] == delivery.message_id
-    with pytest.raises(ValueError, match="Only a message that was given up"):
+    with pytest.raises(ValueError, match="Only a failed notification"):
         redeliver_message(delivery=delivery, user=user)
     actions = ["channel.create", "channel.enable", "delivery.replay"]
     assert (
@@ -255,7 +255,7 @@ def test_a_given_up_message_is_replayed_under_its_id(
     )
 
 
-def test_every_try_is_kept_cut_and_without_secrets(
+def test_every_attempt_is_kept_truncated_and_without_secrets(
     channel: Channel, slack: StandIn, time: Time
 ) -> None:
     slack.answers = [
@@ -275,7 +275,7 @@ def test_every_try_is_kept_cut_and_without_secrets(
     assert "no such hook" in tries[0].answer
 
 
-def test_a_server_that_is_down_is_a_reason_like_any_other(
+def test_a_server_that_is_down_is_a_failed_attempt(
     channel: Channel, slack: StandIn, time: Time
 ) -> None:
     Channel.objects.filter(pk=channel.pk).update(address="https://10.0.0.1/services/x")
@@ -288,7 +288,7 @@ def test_a_server_that_is_down_is_a_reason_like_any_other(
     )
 
 
-def test_a_channel_that_is_switched_off_by_hand_gets_nothing(
+def test_a_manually_disabled_channel_gets_nothing(
     channel: Channel, user: User, fleet: Fleet, new: Deployment, slack: StandIn
 ) -> None:
     waiting = channel_test(channel=channel, actor_name="test")
@@ -300,16 +300,18 @@ def test_a_channel_that_is_switched_off_by_hand_gets_nothing(
     assert (waiting.state, slack.bodies, Delivery.objects.count()) == ("dead", [], 1)
 
 
-def test_an_error_of_ours_is_a_failed_try_too(channel: Channel, slack: StandIn, time: Time) -> None:
+def test_an_internal_error_is_a_failed_attempt(
+    channel: Channel, slack: StandIn, time: Time
+) -> None:
     delivery = channel_test(channel=channel, actor_name="test")
     Delivery.objects.filter(pk=delivery.pk).update(facts={})
     assert deliveries_send() == 0
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts) == ("waiting", 1)
-    assert delivery.last_answer.startswith("compilewatch failed (KeyError)")
+    assert delivery.last_answer.startswith("Internal error (KeyError)")
 
 
-def test_a_message_that_an_alert_began_is_not_replayed_when_it_is_over(
+def test_the_first_message_of_a_resolved_alert_is_not_redelivered(
     fleet: Fleet, new: Deployment, channel: Channel, user: User, slack: StandIn, time: Time
 ) -> None:
     fleet.say(new, "roll_back")
@@ -319,7 +321,7 @@ def test_a_message_that_an_alert_began_is_not_replayed_when_it_is_over(
     alerts_sync()
     opened = Delivery.objects.get(kind="opened")
     with pytest.raises(
-        ValueError, match=r"A-1 is over \(recovered by itself\): this message would say"
+        ValueError, match=r"A-1 is resolved \(auto-recovered\): this notification would report"
     ):
         redeliver_message(delivery=opened, user=user)
     opened.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Late data that makes one deployment of two keeps the verdicts and alerts of both."""
+"""When late data joins two deployments, the verdicts and alerts of both are kept."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def send(
     store_reports: Callable[..., object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., None]:
-    """`send(first, last)` sends a report a minute, from its own instance."""
+    """`send(first, last)` sends one report per minute, from its own instance."""
     monkeypatch.setattr(clock, "unix", lambda: NOW)
 
     def send(first: int, last: int) -> None:
@@ -43,7 +43,7 @@ def send(
 
 
 def verdict(deployment: Deployment, kind: str, **fields: Any) -> Verdict:
-    """What was said about a deployment."""
+    """A verdict about a deployment."""
     common = {
         "project_id": deployment.project_id,
         "deployment": deployment,
@@ -73,7 +73,7 @@ def alert(deployment: Deployment, number: int, verdict: Verdict, state: str = "o
     )
 
 
-def test_verdicts_and_alerts_of_both_belong_to_the_one_that_is_kept(
+def test_verdicts_and_alerts_of_both_belong_to_the_kept_deployment(
     send: Callable[..., None],
 ) -> None:
     send(-120, -100)
@@ -97,10 +97,10 @@ def test_verdicts_and_alerts_of_both_belong_to_the_one_that_is_kept(
     assert Comparison.objects.get().deployment == new
     assert set(Alert.objects.filter(deployment=new)) == {first, second, closed}
     assert Alert.objects.exclude(state=AlertState.RESOLVED).get() == second
-    assert "A-2 goes on" in first.events.get().text
+    assert "A-2 continues" in first.events.get().text
 
 
-def test_an_alert_of_the_older_one_goes_on_when_the_other_has_none(
+def test_an_alert_of_the_older_deployment_continues_when_the_other_has_none(
     send: Callable[..., None],
 ) -> None:
     send(-120, -100)
@@ -113,7 +113,7 @@ def test_an_alert_of_the_older_one_goes_on_when_the_other_has_none(
     assert Verdict.objects.get(deployment=new, current=True).kind == "roll_back"
 
 
-def test_people_who_heard_of_the_alert_that_ends_hear_that_it_ended(
+def test_channels_that_got_the_ended_alert_are_notified_of_its_end(
     send: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(-120, -100)

@@ -1,5 +1,5 @@
-"""E-mail through Django's own backend and a real connection: what arrives, and what becomes of a
-server that says no."""
+"""E-mail through Django's own backend and a real connection: the received mail, and the handling of
+refusals."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def box(project: Project, mail: MailStandIn, time: Time) -> Channel:
     )
 
 
-def test_a_mail_says_what_where_and_what_to_do_and_the_end_follows_in_the_same_thread(
+def test_a_mail_has_the_alert_and_the_runbook_and_the_end_is_in_the_same_thread(
     fleet: Fleet, old: Deployment, new: Deployment, box: Channel, mail: MailStandIn, time: Time
 ) -> None:
-    fleet.say(new, "roll_back", "p50 rose by 31 %.", baseline=old)
+    fleet.say(new, "roll_back", "p50 rose by 31%.", baseline=old)
     alerts_sync()
     deliveries_send()
     time.go(60)
@@ -59,21 +59,21 @@ def test_a_mail_says_what_where_and_what_to_do_and_the_end_follows_in_the_same_t
     assert (opened["To"], opened["From"]) == ("oncall@example.com", "compilewatch@example.com")
     text = opened.get_content()
     for said in (
-        "p50 rose by 31 %.",
+        "p50 rose by 31%.",
         "- p50, forward: +31\u00a0%".replace("\u00a0", " "),
         "A-1 in prod, project",
         "Alert: http",
         "/alerts/1/",
     ):
         assert said in text
-    assert over["Subject"] == "A-1 over: ranker 2026.11.3 against 2026.11.2"
+    assert over["Subject"] == "Resolved: A-1 ranker 2026.11.3 against 2026.11.2"
     assert over["References"] == opened["References"]
     assert over["Message-ID"] != opened["Message-ID"]
     assert Delivery.objects.get(kind="opened").message_id in str(opened["Message-ID"])
     assert AlertEvent.objects.filter(kind="delivered", text="E-mail on call").count() == 2
 
 
-def test_names_of_strangers_make_no_headers_and_no_commands(
+def test_names_from_users_make_no_headers_and_no_commands(
     fleet: Fleet, old: Deployment, box: Channel, mail: MailStandIn
 ) -> None:
     fleet.say(
@@ -98,7 +98,7 @@ def test_names_of_strangers_make_no_headers_and_no_commands(
         ("DATA", "451 try later", "waiting", True),
     ],
 )
-def test_a_server_that_says_no_is_understood(
+def test_a_refusal_of_the_server_is_understood(
     command: str, answer: str, state: str, enabled: bool, box: Channel, mail: MailStandIn
 ) -> None:
     mail.answers = {command: answer}
@@ -110,7 +110,7 @@ def test_a_server_that_says_no_is_understood(
     assert answer[4:] in delivery.last_answer
 
 
-def test_a_server_that_hangs_up_or_is_down_is_tried_again(
+def test_a_server_that_hangs_up_or_is_down_is_retried(
     box: Channel, mail: MailStandIn, time: Time, settings: Settings
 ) -> None:
     delivery = channel_test(channel=box, actor_name="tests")
@@ -121,7 +121,7 @@ def test_a_server_that_hangs_up_or_is_down_is_tried_again(
     deliveries_send()
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts) == ("waiting", 2)
-    assert delivery.last_answer.startswith("The mail server could not be reached")
+    assert delivery.last_answer.startswith("The mail server was unreachable")
     mail.broken, settings.EMAIL_PORT = False, mail.port
     time.go(400)
     assert deliveries_send() == 1
@@ -140,7 +140,7 @@ def test_a_server_that_answers_a_byte_at_a_time_is_hung_up_on(
     assert mail.hung_up.get(timeout=10) == slow
 
 
-def test_a_message_that_was_taken_is_delivered_however_slow_the_goodbye(
+def test_an_accepted_message_is_delivered_even_if_quit_is_slow(
     box: Channel, mail: MailStandIn, settings: Settings
 ) -> None:
     settings.EMAIL_SECONDS, mail.slow = 0.3, "QUIT"
@@ -152,7 +152,7 @@ def test_a_message_that_was_taken_is_delivered_however_slow_the_goodbye(
 @pytest.mark.parametrize(
     "address", ["", "oncall", "a@b, c@d", "a@example.com\nBcc: x@y", "https://example.com"]
 )
-def test_only_a_mail_address_is_one(address: str, project: Project, mail: MailStandIn) -> None:
+def test_only_a_mail_address_is_accepted(address: str, project: Project, mail: MailStandIn) -> None:
     with pytest.raises(ValueError, match="address: This is not a mail address"):
         channel_create(project=project, kind="email", name="x", address=address, actor_name="tests")
 

@@ -1,5 +1,5 @@
-"""Quiet hours, maintenance, repeats and escalation on the real line: what is held back comes as one
-message, and nothing is lost."""
+"""Quiet hours, maintenance, repeats and escalation in the real pipeline: held messages are sent as
+one message, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOUR = 3600
 
 @pytest.fixture
 def step(time: Time) -> Callable[[float], None]:
-    """Lets so many seconds pass, and the line work at their end until nothing is left to send."""
+    """Advances the clock by `seconds`, then runs the workers until nothing is left to send."""
 
     def go(seconds: float) -> None:
         time.go(seconds)
@@ -47,7 +47,7 @@ def step(time: Time) -> Callable[[float], None]:
 
 
 def quiet(channel: Channel, hours: int, **other: object) -> Rule:
-    """Quiet from the start of the test for so many hours, in UTC."""
+    """Quiet hours from the start of the test for this number of hours, in UTC."""
     start = clock.at(START)
     until = (start + timedelta(hours=hours)).time().replace(second=0)
     return Rule.objects.create(
@@ -63,7 +63,7 @@ def states() -> list[tuple[str, str]]:
     return list(Delivery.objects.order_by("pk").values_list("kind", "state"))
 
 
-def test_what_was_held_back_comes_as_one_message_in_the_morning(
+def test_held_messages_are_sent_as_one_message_in_the_morning(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, step: Callable[[float], None]
 ) -> None:
     quiet(channel, 8)
@@ -83,12 +83,12 @@ def test_what_was_held_back_comes_as_one_message_in_the_morning(
     texts = " ".join(texts_of(slack.messages[0]["blocks"]))
     assert "2 alerts" in slack.titles[0]
     assert "A-2 WATCH, reader 7 in prod" in texts
-    assert "A-1 over, ranker 2026.11.3 in prod" in texts
+    assert "A-1 resolved, ranker 2026.11.3 in prod" in texts
     assert {event.alert.number for event in AlertEvent.objects.filter(kind="delivered")} == {1, 2}
     assert {state for _, state in states()} == {"merged", "delivered"}
 
 
-def test_one_message_that_was_held_back_comes_as_itself(
+def test_a_single_held_message_is_sent_unchanged(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, step: Callable[[float], None]
 ) -> None:
     quiet(channel, 4)
@@ -99,7 +99,7 @@ def test_one_message_that_was_held_back_comes_as_itself(
 
 
 @pytest.mark.parametrize(("passes", "messages"), [(True, 1), (False, 0)])
-def test_roll_back_passes_if_the_rule_says_so(
+def test_roll_back_ignores_quiet_hours_if_the_rule_allows_it(
     passes: bool,
     messages: int,
     fleet: Fleet,
@@ -114,7 +114,7 @@ def test_roll_back_passes_if_the_rule_says_so(
     assert len(slack.bodies) == messages
 
 
-def test_a_window_that_is_ended_early_lets_go_at_once(
+def test_a_window_that_ends_early_releases_its_messages_immediately(
     fleet: Fleet,
     new: Deployment,
     channel: Channel,
@@ -140,7 +140,7 @@ def test_a_window_that_is_ended_early_lets_go_at_once(
     assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3"]
 
 
-def test_it_is_said_again_until_somebody_acknowledges(
+def test_it_is_repeated_until_it_is_acknowledged(
     fleet: Fleet,
     new: Deployment,
     channel: Channel,
@@ -152,7 +152,7 @@ def test_it_is_said_again_until_somebody_acknowledges(
     fleet.say(new, "roll_back")
     for _ in range(13):
         step(600)
-    again = "Still open: ROLL BACK A-1: ranker 2026.11.3"
+    again = "Reminder: ROLL BACK A-1: ranker 2026.11.3"
     assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3", again, again, again, again]
     message_check(slack.messages[-1])
     alert_acknowledge(alert=Alert.objects.get(), user=user)
@@ -161,7 +161,7 @@ def test_it_is_said_again_until_somebody_acknowledges(
     assert AlertEvent.objects.filter(kind="repeated").count() == 4
 
 
-def test_another_channel_hears_after_a_while_and_hears_the_end_too(
+def test_another_channel_is_notified_later_and_also_of_the_end(
     project: Project,
     fleet: Fleet,
     new: Deployment,
@@ -178,7 +178,7 @@ def test_another_channel_hears_after_a_while_and_hears_the_end_too(
         step(300)
     assert slack.titles == [
         "ROLL BACK A-1: ranker 2026.11.3",
-        "Not acknowledged: ROLL BACK A-1: ranker 2026.11.3",
+        "Escalated: ROLL BACK A-1: ranker 2026.11.3",
     ]
     fleet.say(new, "healthy")
     step(60)
@@ -188,11 +188,11 @@ def test_another_channel_hears_after_a_while_and_hears_the_end_too(
     )
     assert (
         AlertEvent.objects.get(kind="escalated").text
-        == "Not acknowledged for 15 min: sent to #on-call."
+        == "Not acknowledged for 15 min. Escalated to #on-call."
     )
 
 
-def test_what_gets_worse_after_an_answer_has_its_minutes_anew(
+def test_an_alert_that_gets_worse_after_an_answer_restarts_its_minutes(
     project: Project,
     fleet: Fleet,
     new: Deployment,
@@ -215,11 +215,11 @@ def test_what_gets_worse_after_an_answer_has_its_minutes_anew(
     assert slack.titles == ["WATCH A-1: ranker 2026.11.3", "ROLL BACK A-1: ranker 2026.11.3"]
     assert list(AlertEvent.objects.filter(kind="reopened").values_list("text", flat=True))
     step(15 * 60)
-    assert slack.titles[2:] == ["Not acknowledged: ROLL BACK A-1: ranker 2026.11.3"]
+    assert slack.titles[2:] == ["Escalated: ROLL BACK A-1: ranker 2026.11.3"]
 
 
 @pytest.mark.parametrize("gone", ["before", "after"])
-def test_a_channel_that_is_gone_does_not_keep_the_next_one_from_hearing(
+def test_a_channel_that_is_gone_does_not_block_the_escalation(
     gone: str,
     project: Project,
     fleet: Fleet,
@@ -243,13 +243,13 @@ def test_a_channel_that_is_gone_does_not_keep_the_next_one_from_hearing(
     step(20 * 60)
     assert len(slack.titles) == heard
     step(15 * 60)
-    assert slack.titles[heard:] == ["Not acknowledged: ROLL BACK A-1: ranker 2026.11.3"]
+    assert slack.titles[heard:] == ["Escalated: ROLL BACK A-1: ranker 2026.11.3"]
     step(HOUR)
     assert len(slack.titles) == heard + 1
 
 
 @pytest.mark.parametrize("stage", ["reminders._project_remind", "digest._project_release"])
-def test_a_project_that_fails_holds_up_no_other(
+def test_a_failed_project_does_not_block_the_others(
     stage: str,
     fleet: Fleet,
     new: Deployment,
@@ -280,7 +280,7 @@ def test_a_project_that_fails_holds_up_no_other(
     assert seen == sorted([fleet.project.pk, other_project.pk])
 
 
-def test_a_channel_that_is_switched_off_gives_up_what_it_held_back(
+def test_a_disabled_channel_fails_its_held_messages(
     fleet: Fleet, new: Deployment, channel: Channel, user: User, step: Callable[[float], None]
 ) -> None:
     Rule.objects.create(
@@ -296,7 +296,7 @@ def test_a_channel_that_is_switched_off_gives_up_what_it_held_back(
     assert states() == [("opened", "dead")]
 
 
-def test_a_reminder_has_the_numbers_of_the_verdict_that_the_alert_stands_for(
+def test_a_reminder_has_the_values_of_the_alerts_verdict(
     fleet: Fleet,
     old: Deployment,
     new: Deployment,
@@ -305,7 +305,7 @@ def test_a_reminder_has_the_numbers_of_the_verdict_that_the_alert_stands_for(
     step: Callable[[float], None],
 ) -> None:
     Rule.objects.create(project=channel.project, channel=channel, repeat_minutes=30)
-    said = "Roll back 2026.11.3: p50 is 31 % slower (24 to 38 %)."
+    said = "Roll back 2026.11.3: p50 is 31% slower (24 to 38%)."
     fleet.say(
         new,
         "roll_back",
@@ -325,7 +325,7 @@ def test_a_reminder_has_the_numbers_of_the_verdict_that_the_alert_stands_for(
     )
     step(40 * 60)
     again = slack.messages[-1]
-    assert again is not opened and "Still open" in again["text"]
+    assert again is not opened and "Reminder" in again["text"]
     fields = [
         [field["text"] for block in one["blocks"] for field in block.get("fields", ())]
         for one in (opened, again)

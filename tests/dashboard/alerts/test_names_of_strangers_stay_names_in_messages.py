@@ -1,5 +1,5 @@
-"""What a job calls its model, version, region, machine or environment stays a value, in whatever
-form a message leaves."""
+"""User-chosen names of models, versions, regions, machines and environments remain plain values in
+every message format."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = {
 
 
 def say(project: Project, name: str, time: Time) -> dict[str, str]:
-    """An alert of which everything is called so, as far as there is room for it."""
+    """An alert with this text in every field, as far as the field has room."""
     fleet = fleet_make(project, name[:200])
     old, new = fleet.deploy(f"1{name}"[:200]), fleet.deploy(f"2{name}"[:200], environment=name[:64])
     for number in range(2):
@@ -66,7 +66,7 @@ def named(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def hidden(text: str) -> set[str]:
-    """Characters that show nothing, end a line or turn it round."""
+    """Characters that are invisible, end a line or reverse the direction of text."""
     return {
         f"{ord(one):04x}"
         for one in text
@@ -112,7 +112,9 @@ def test_in_slack(
     message = json.loads(slack.bodies[0])
     message_check(message)
     texts = list(texts_of(message))
-    assert not hidden("".join(texts)) - {"2060"}, "the word joiner that breaks mentions is ours"
+    assert not hidden("".join(texts)) - {"2060"}, (
+        "compilewatch adds the word joiner that breaks mentions"
+    )
     assert not [text for text in texts if "<" in text or "@everyone" in text]
 
 
@@ -173,8 +175,7 @@ def test_in_mail(name: str, project: Project, mail: MailStandIn, time: Time) -> 
 def test_through_apprise(
     name: str, project: Project, settings: Settings, monkeypatch: pytest.MonkeyPatch, time: Time
 ) -> None:
-    """Each fact has its line: a name makes none of its own, under which somebody could write what
-    we never said."""
+    """Each fact has its own line: a name cannot add a line that looks like text of compilewatch."""
     settings.APPRISE = ("tgram",)
     sent: list[str] = []
 

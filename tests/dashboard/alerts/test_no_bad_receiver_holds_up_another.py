@@ -1,5 +1,5 @@
-"""A webhook whose name hangs or is private, that redirects, never ends or never encrypts ends in
-time, and the others go on meanwhile."""
+"""Bad webhooks (a name that hangs or is private, redirects, endless headers, no encryption) end in
+time, and the other channels continue meanwhile."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ NAMES = {"private.example": "10.0.0.1", "metadata.example": "169.254.169.254"}
 
 @pytest.fixture
 def hanging_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """A resolver that answers for NAMES and never for hangs.example; the event says that it was
-    asked for that."""
+    """A resolver that knows NAMES and never answers for hangs.example; the event is set when
+    hangs.example is requested."""
     asked, over, real = threading.Event(), threading.Event(), socket.getaddrinfo
 
     def look_up(host: Any, port: Any, *rest: Any, **named: Any) -> Any:
@@ -54,12 +54,12 @@ def endless(connection: socket.socket) -> None:
 
 
 def never_encrypts(connection: socket.socket) -> None:
-    """Reads what the client says first, and answers nothing."""
+    """Reads the client's data and never answers."""
     while connection.recv(1 << 16):
         pass
 
 
-def test_each_ends_in_time_and_the_others_go_on(
+def test_each_ends_in_time_and_the_others_continue(
     project: Project,
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
@@ -104,8 +104,8 @@ def test_each_ends_in_time_and_the_others_go_on(
 def sent_to(
     project: Project, bad: dict[str, str], quick: StandIn, asked: threading.Event
 ) -> dict[str, str]:
-    """What is written down of the bad ones; the good one gets its messages while they are waited
-    for."""
+    """The recorded answers of the bad channels; the good channel gets its messages while they are
+    in progress."""
     rows = [
         channel_create(
             project=project, kind="webhook", name=name, address=address, actor_name="tests"

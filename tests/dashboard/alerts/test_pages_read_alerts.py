@@ -1,5 +1,5 @@
-"""What pages read: open alerts with the worst first, counts, one alert of this project only, its
-time line and deliveries."""
+"""Selectors for pages: open alerts with the worst first, counts, one alert of this project only,
+its timeline and deliveries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_alert_of_another_project_is_not_found(
     assert selectors.find_deployment_alert(deployment=new) == alert
 
 
-def test_the_time_line_and_the_deliveries_of_an_alert(
+def test_the_timeline_and_the_deliveries_of_an_alert(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
 ) -> None:
     fleet.say(new, "roll_back")
@@ -68,7 +68,7 @@ def test_the_time_line_and_the_deliveries_of_an_alert(
     assert [entry.status for entry in delivery.tries.all()] == [200]
 
 
-def test_a_channels_address_is_never_shown_whole(channel: Channel, slack: StandIn) -> None:
+def test_a_channels_address_is_never_shown_in_full(channel: Channel, slack: StandIn) -> None:
     shown = selectors.mask_channel_address(channel=channel)
     assert shown == "127.0.0.1/\u2026/FEMI"
     assert channel.address not in shown
@@ -91,7 +91,7 @@ def test_the_command_adds_a_channel_and_tests_it(project: Project, slack: StandI
         (["webhook", "http://10.0.0.1/"], "address: The address must start with https://"),
         (
             ["webhook", "https://example.com/", "--project", "none"],
-            "--project: there is no project none",
+            "--project: project none not found",
         ),
     ],
 )

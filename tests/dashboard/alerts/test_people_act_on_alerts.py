@@ -1,5 +1,5 @@
-"""Acknowledge, snooze, resolve, false alarm: each leaves one line in the time line and one audit
-row, or is refused with a reason."""
+"""Acknowledge, snooze, resolve, false positive: each action adds one timeline event and one audit
+entry, or is refused with a reason."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def alert(fleet: Fleet, new: Deployment) -> Alert:
 
 
 def audited(action: str) -> Any:
-    """An audit row whose before and after are there to be read."""
+    """An audit entry whose before and after can be compared."""
     return AuditEntry.objects.get(action=action)
 
 
@@ -51,12 +51,12 @@ def test_acknowledging_names_the_owner(alert: Alert, user: User) -> None:
         "acknowledged",
         "10.0.0.9",
     )
-    with pytest.raises(AlertActionError, match="already yours"):
+    with pytest.raises(AlertActionError, match="already assigned to you"):
         alert_acknowledge(alert=alert, user=user)
     assert AlertEvent.objects.filter(kind="acknowledged").count() == 1
 
 
-def test_an_acknowledged_alert_that_gets_worse_is_open_again(
+def test_an_acknowledged_alert_that_gets_worse_reopens(
     alert: Alert, user: User, fleet: Fleet, new: Deployment, channel: Channel
 ) -> None:
     alert_acknowledge(alert=alert, user=user)
@@ -66,7 +66,7 @@ def test_an_acknowledged_alert_that_gets_worse_is_open_again(
     assert (alert.state, Delivery.objects.count()) == ("open", 1)
 
 
-def test_a_snoozed_alert_comes_back_in_time(alert: Alert, user: User, time: Time) -> None:
+def test_a_snoozed_alert_reopens_in_time(alert: Alert, user: User, time: Time) -> None:
     alert_snooze(alert=alert, user=user, until=clock.now() + timedelta(hours=1))
     alerts_sync()
     alert.refresh_from_db()
@@ -79,13 +79,13 @@ def test_a_snoozed_alert_comes_back_in_time(alert: Alert, user: User, time: Time
 
 
 @pytest.mark.parametrize("ahead", [timedelta(0), timedelta(hours=-1), timedelta(days=8)])
-def test_a_snooze_has_a_sensible_end(ahead: timedelta, alert: Alert, user: User) -> None:
+def test_a_snooze_ends_within_seven_days(ahead: timedelta, alert: Alert, user: User) -> None:
     with pytest.raises(AlertActionError, match="until"):
         alert_snooze(alert=alert, user=user, until=clock.now() + ahead)
     assert not AuditEntry.objects.filter(action="alert.snooze").exists()
 
 
-def test_a_false_alarm_needs_a_reason_and_stays_quiet(
+def test_a_false_positive_needs_a_reason_and_stays_quiet(
     alert: Alert, user: User, fleet: Fleet, new: Deployment, channel: Channel, time: Time
 ) -> None:
     with pytest.raises(AlertActionError, match="note"):
@@ -109,7 +109,7 @@ def test_a_false_alarm_needs_a_reason_and_stays_quiet(
     ]
 
 
-def test_a_person_resolves_it_and_the_channel_hears_who(
+def test_a_person_resolves_it_and_the_channel_gets_the_name(
     user: User, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     fleet.say(new, "roll_back")
@@ -125,7 +125,7 @@ def test_a_person_resolves_it_and_the_channel_hears_who(
     assert Alert.objects.count() == 1
 
 
-def test_what_is_over_takes_no_more_actions(alert: Alert, user: User) -> None:
+def test_a_resolved_alert_refuses_further_actions(alert: Alert, user: User) -> None:
     alert_resolve(alert=alert, user=user)
     for action in (alert_acknowledge, alert_resolve):
         with pytest.raises(AlertActionError, match="A-1 is already resolved"):
@@ -133,7 +133,7 @@ def test_what_is_over_takes_no_more_actions(alert: Alert, user: User) -> None:
     assert AuditEntry.objects.filter(subject="alert A-1").count() == 1
 
 
-def test_the_end_of_a_snooze_is_told_to_whoever_was_told_of_the_alert(
+def test_the_end_of_a_snooze_notifies_the_channels_that_got_the_alert(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, time: Time
 ) -> None:
     fleet.say(new, "roll_back")

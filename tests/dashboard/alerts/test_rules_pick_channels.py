@@ -1,5 +1,5 @@
-"""With rules, only what a rule asks for is sent, and only to its channel; without any, ROLL BACK
-goes to every channel that is on."""
+"""With rules, only matching alerts are sent, and only to the rule's channel; without rules, ROLL
+BACK goes to every enabled channel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def told() -> set[str]:
     return set(Delivery.objects.values_list("channel__name", flat=True))
 
 
-def test_without_rules_every_channel_hears_of_roll_back(
+def test_without_rules_every_channel_is_notified_of_roll_back(
     fleet: Fleet, new: Deployment, channel: Channel, other: Channel
 ) -> None:
     fleet.say(new, "roll_back")
@@ -39,7 +39,7 @@ def test_without_rules_every_channel_hears_of_roll_back(
     assert told() == {"#ranking", "ci"}
 
 
-def test_without_rules_every_channel_hears_of_ranks_that_went_apart_and_of_no_other_watch(
+def test_without_rules_every_channel_is_notified_of_diverged_ranks_and_of_no_other_watch(
     fleet: Fleet, new: Deployment, channel: Channel, other: Channel
 ) -> None:
     verdict = fleet.say(new, "watch")
@@ -55,7 +55,7 @@ def test_without_rules_every_channel_hears_of_ranks_that_went_apart_and_of_no_ot
     assert told() == {"#ranking", "ci"}
 
 
-def test_ranks_that_go_apart_under_an_open_alert_are_told_once_whoever_put_it_aside(
+def test_ranks_that_diverge_under_an_open_or_snoozed_alert_are_notified_once(
     fleet: Fleet, new: Deployment, channel: Channel, user: User, time: Time
 ) -> None:
     apart = {"kind": "ranks_diverged", "severity": "watch", "about": "step"}
@@ -75,7 +75,7 @@ def test_ranks_that_go_apart_under_an_open_alert_are_told_once_whoever_put_it_as
     assert (alert.state, alert.severity, alert.worst) == (AlertState.OPEN, "watch", "roll_back")
 
 
-def test_the_message_about_ranks_that_went_apart_under_an_open_alert_says_so_first(
+def test_a_message_about_ranks_that_diverged_under_an_open_alert_names_them_first(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     fleet.say(new, "roll_back")
@@ -101,7 +101,7 @@ def test_the_message_about_ranks_that_went_apart_under_an_open_alert_says_so_fir
     assert [line["metric"] for line in lines][:2] == ["ranks_diverged", "p50"]
 
 
-def test_a_channel_of_another_project_hears_nothing(
+def test_a_channel_of_another_project_is_not_notified(
     fleet: Fleet, new: Deployment, channel: Channel, other_project: Project, slack: StandIn
 ) -> None:
     channel_create(

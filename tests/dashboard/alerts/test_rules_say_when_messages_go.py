@@ -1,4 +1,4 @@
-"""Who is told when, as tables: quiet hours in the project's own time, maintenance, repeats and
+"""Notification policy as tables: quiet hours in the project's own time, maintenance, repeats and
 escalation."""
 
 from __future__ import annotations
@@ -66,15 +66,13 @@ def test_rules_pick_the_channels(
         ("22:00", "07:00", "2026-11-21T06:00", None),
         ("12:00", "13:00", "2026-07-01T10:30", "2026-07-01T11:00"),
         ("07:00", "07:00", "2026-07-01T05:00", None),
-        # The clocks go forward over 02:30, and back through it twice.
+        # The clocks skip 02:30 in spring, and pass it twice in autumn.
         ("22:00", "02:30", "2026-03-29T00:50", "2026-03-29T01:30"),
         ("02:00", "02:30", "2026-10-25T00:10", "2026-10-25T00:30"),
         ("02:00", "02:30", "2026-10-25T01:10", "2026-10-25T01:30"),
     ],
 )
-def test_quiet_hours_go_by_the_clock_on_the_wall(
-    start: str, end: str, now: str, over: str | None
-) -> None:
+def test_quiet_hours_follow_local_time(start: str, end: str, now: str, over: str | None) -> None:
     found = quiet_end(time.fromisoformat(start), time.fromisoformat(end), BERLIN, at(now))
     assert found == (at(over) if over else None)
 
@@ -96,7 +94,7 @@ def test_quiet_hours_go_by_the_clock_on_the_wall(
         ((), BAD, None),
     ],
 )
-def test_a_message_waits_until_one_rule_of_its_channel_lets_it_go(
+def test_a_message_waits_until_one_rule_of_its_channel_lets_it_through(
     rules: tuple[RuleRow, ...], subject: AlertSubject, until: str | None
 ) -> None:
     assert find_hold_end(policy(*rules), subject, 1, at("2026-11-21T00:00")) == (
@@ -121,11 +119,11 @@ def test_a_message_waits_until_one_rule_of_its_channel_lets_it_go(
         (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), model="other"), None),
         (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T12:00")), None),
         (MaintenanceRow(at("2026-11-21T12:01"), at("2026-11-21T13:00")), None),
-        # It ends within the quiet hours, which go on.
+        # The window ends within the quiet hours, which continue.
         (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T22:00")), "2026-11-22T06:00"),
     ],
 )
-def test_maintenance_holds_back_roll_back_too(window: MaintenanceRow, until: str | None) -> None:
+def test_maintenance_holds_roll_back_too(window: MaintenanceRow, until: str | None) -> None:
     rule = RuleRow(1, **NIGHT, roll_back_passes=False)
     found = find_hold_end(policy(rule, windows=(window,)), BAD, 1, at("2026-11-21T12:00"))
     assert found == (at(until) if until else None)
@@ -143,7 +141,7 @@ def due(
     )
 
 
-def test_what_nobody_acknowledges_is_said_again() -> None:
+def test_an_unacknowledged_alert_is_repeated() -> None:
     rule = RuleRow(1, repeat_minutes=30)
     assert due(rule, "2026-11-21T12:29") == []
     assert due(rule, "2026-11-21T12:30") == [Reminder(1, False, 30)]
@@ -153,7 +151,7 @@ def test_what_nobody_acknowledges_is_said_again() -> None:
     assert due(rule, "2026-11-21T12:59", told) == []
 
 
-def test_a_message_that_still_waits_is_not_said_again() -> None:
+def test_a_waiting_message_is_not_repeated() -> None:
     opened = at("2026-11-21T12:00")
     assert (
         due(
@@ -165,7 +163,7 @@ def test_a_message_that_still_waits_is_not_said_again() -> None:
     )
 
 
-def test_another_channel_hears_once_of_what_nobody_acknowledges() -> None:
+def test_an_unacknowledged_alert_escalates_once() -> None:
     rule, opened = RuleRow(1, escalate_minutes=15, escalate_to=2), at("2026-11-21T12:00")
     assert due(rule, "2026-11-21T12:14") == []
     assert due(rule, "2026-11-21T12:15") == [Reminder(2, True, 15)]
@@ -179,7 +177,7 @@ def test_another_channel_hears_once_of_what_nobody_acknowledges() -> None:
     )
 
 
-def test_time_in_which_nothing_was_said_does_not_count() -> None:
+def test_time_without_a_notification_does_not_count() -> None:
     opened, told = at("2026-11-21T02:00"), at("2026-11-21T06:00")
     rule = RuleRow(
         1, **NIGHT, roll_back_passes=False, repeat_minutes=30, escalate_minutes=15, escalate_to=2
@@ -190,6 +188,6 @@ def test_time_in_which_nothing_was_said_does_not_count() -> None:
     assert due(rule, "2026-11-21T06:31", after) == [Reminder(2, True, 15), Reminder(1, False, 30)]
 
 
-def test_nothing_is_said_again_in_a_maintenance_window() -> None:
+def test_nothing_is_repeated_in_a_maintenance_window() -> None:
     window = MaintenanceRow(at("2026-11-21T12:10"), at("2026-11-21T12:10") + timedelta(hours=1))
     assert due(RuleRow(1, repeat_minutes=30), "2026-11-21T12:40", None, window) == []

@@ -1,5 +1,5 @@
-"""Instances that stop reporting together are one alert of the fleet, or one of a model, and it ends
-when they report again."""
+"""Instances that stop reporting together are one alert of the fleet or of a model, which ends when
+they report again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def watched(time: Time) -> Iterator[None]:
-    """This process has looked for ten minutes."""
+    """This process has checked for ten minutes."""
     reset_watch_times()
     for _ in range(40):
         silences_watch()
@@ -46,7 +46,7 @@ def report(*instances: Instance) -> None:
 
 
 def look(time: Time, seconds: float, *reporting: Instance) -> None:
-    """Time goes on; these instances go on reporting."""
+    """Advances the clock while these instances keep reporting."""
     for _ in range(int(seconds // 15)):
         time.go(15)
         report(*reporting)
@@ -79,10 +79,10 @@ def test_a_silent_fleet_is_one_alert_that_is_sent_without_a_rule(
     alert.refresh_from_db()
     assert (alert.state, alert.outcome) == ("resolved", "recovered")
     deliveries_send()
-    assert slack.titles[1:] == ["A-1 over: 160 of 160 instances of the fleet stopped reporting"]
+    assert slack.titles[1:] == ["Resolved: A-1 160 of 160 instances of the fleet stopped reporting"]
 
 
-def test_no_program_reads_the_silence_of_a_fleet_as_that_of_one_model(
+def test_no_program_reads_the_silence_of_a_fleet_as_the_silence_of_one_model(
     project: Project, time: Time, api_key: str
 ) -> None:
     fleets(project, 5)
@@ -106,7 +106,7 @@ def test_no_program_reads_the_silence_of_a_fleet_as_that_of_one_model(
     )
 
 
-def test_one_silent_model_of_several_is_an_alert_of_its_own(
+def test_one_silent_model_of_several_has_its_own_alert(
     project: Project, time: Time, channel: Channel, slack: StandIn
 ) -> None:
     quiet, *others = fleets(project, 4)
@@ -117,13 +117,13 @@ def test_one_silent_model_of_several_is_an_alert_of_its_own(
         "silence", "model-00", "model-00: 4 of 4 instances stopped reporting",
     )  # fmt: skip
     deliveries_send()
-    assert not slack.titles, "without a rule WATCH is not sent"
+    assert not slack.titles, "without rules WATCH is not sent"
     look(time, 30, *going, *quiet)
     alert.refresh_from_db()
     assert alert.outcome == "recovered"
 
 
-def test_a_rule_for_one_model_hears_of_the_silence_of_the_fleet(
+def test_a_rule_for_one_model_matches_the_silence_of_the_fleet(
     project: Project, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     fleets(project, 2)
@@ -136,7 +136,7 @@ def test_a_rule_for_one_model_hears_of_the_silence_of_the_fleet(
     assert len(slack.titles) == 1
 
 
-def test_the_alert_of_a_model_goes_on_as_that_of_the_fleet(project: Project, time: Time) -> None:
+def test_the_alert_of_a_model_becomes_the_alert_of_the_fleet(project: Project, time: Time) -> None:
     _first, second, third = fleets(project, 3)
     look(time, 240, *second, *third)
     assert Alert.objects.get().cause == "silence"
@@ -146,7 +146,7 @@ def test_the_alert_of_a_model_goes_on_as_that_of_the_fleet(project: Project, tim
     assert Alert.objects.count() == 1
 
 
-def test_half_is_not_more_than_half_and_one_instance_is_none(project: Project, time: Time) -> None:
+def test_half_of_the_instances_or_a_single_one_opens_nothing(project: Project, time: Time) -> None:
     four, other = fleets(project, 2)
     look(time, 600, *four[:2], *other)
     alone = running(fleet_make(project, "alone"), 1)
@@ -154,7 +154,7 @@ def test_half_is_not_more_than_half_and_one_instance_is_none(project: Project, t
     assert alone and not Alert.objects.exists()
 
 
-def test_an_end_that_was_reported_is_no_silence(project: Project, time: Time) -> None:
+def test_a_reported_end_is_no_silence(project: Project, time: Time) -> None:
     group, other = fleets(project, 2)
     Instance.objects.filter(pk__in=[one.pk for one in group]).update(
         ended_at=clock.now() + timedelta(seconds=1), exit_code=0
@@ -171,25 +171,25 @@ def test_a_rollout_that_kills_its_old_processes_is_no_silence(fleet: Fleet, time
     assert not Alert.objects.exists()
 
 
-def test_instances_that_trickle_away_are_no_silence_together(fleet: Fleet, time: Time) -> None:
+def test_instances_that_stop_one_by_one_are_no_common_silence(fleet: Fleet, time: Time) -> None:
     group = running(fleet, 6)
     for left in range(5, 1, -1):
         look(time, 420, *group[:left])
     assert not Alert.objects.exists()
 
 
-def test_a_process_that_was_just_started_opens_nothing(project: Project, time: Time) -> None:
+def test_a_process_that_has_just_started_opens_nothing(project: Project, time: Time) -> None:
     fleets(project, 2)
     time.go(1200)
     reset_watch_times()
     silences_watch()
     look(time, 120)
-    assert not Alert.objects.exists(), "agents still send what they kept"
+    assert not Alert.objects.exists(), "agents may still send stored reports"
     look(time, 120)
     assert Alert.objects.count() == 1
 
 
-def test_what_a_person_resolved_does_not_open_again(
+def test_an_alert_that_a_person_resolved_does_not_open_again(
     project: Project, time: Time, make_user: object
 ) -> None:
     everyone = [one for group in fleets(project, 2) for one in group]
@@ -200,7 +200,7 @@ def test_what_a_person_resolved_does_not_open_again(
     assert Alert.objects.count() == 1
     report(*everyone)
     look(time, 300)
-    assert Alert.objects.count() == 2, "they reported since then: that is another silence"
+    assert Alert.objects.count() == 2, "they reported after that: another silence"
 
 
 def test_the_alert_of_a_verdict_stays_open_while_its_instances_are_silent(
@@ -208,20 +208,20 @@ def test_the_alert_of_a_verdict_stays_open_while_its_instances_are_silent(
 ) -> None:
     group = running(fleet, 3)
     deployment = Deployment.objects.get()
-    fleet.say(deployment, "roll_back", "Roll back 1: p50 is 31 % slower.")
+    fleet.say(deployment, "roll_back", "Roll back 1: p50 is 31% slower.")
     alerts_sync()
     look(time, 2400)
     fleet.end(deployment)
     alerts_sync()
     regression = Alert.objects.get(cause="regression")
-    assert regression.state == "open", "where the traffic went is unknown"
+    assert regression.state == "open", "the traffic of silent instances is unknown"
     look(time, 60, *group)
     alerts_sync()
     regression.refresh_from_db()
     assert (regression.state, regression.outcome) == ("resolved", "stopped")
 
 
-def test_a_snoozed_silence_comes_back(project: Project, time: Time) -> None:
+def test_a_snoozed_silence_reopens(project: Project, time: Time) -> None:
     fleets(project, 2)
     look(time, 240)
     Alert.objects.update(state="snoozed", snoozed_until=clock.now() + timedelta(minutes=5))

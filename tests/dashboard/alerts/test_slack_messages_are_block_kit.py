@@ -1,5 +1,5 @@
-"""What Slack receives: the verdict first, the strongest evidence, links; within its limits, and
-harmless whatever an agent wrote."""
+"""Slack messages: the verdict first, the strongest evidence, links; within Slack's limits, and
+harmless for any text from an agent."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def received(slack: StandIn) -> dict[str, Any]:
     return message
 
 
-def test_a_message_says_what_where_how_much_since_when_and_what_to_do(
+def test_a_message_has_verdict_place_evidence_time_and_runbook(
     fleet: Fleet, old: Deployment, new: Deployment, channel: Channel, slack: StandIn
 ) -> None:
     RollbackGuide.objects.create(
@@ -66,7 +66,7 @@ def test_a_message_says_what_where_how_much_since_when_and_what_to_do(
         text="Set image to {baseline}.",
         url="https://wiki.example/back?to={baseline}",
     )
-    sentence = "Roll back 2026.11.3: p50 is 31 % slower (24 to 38 %)."
+    sentence = "Roll back 2026.11.3: p50 is 31% slower (24 to 38%)."
     fleet.say(
         new,
         "roll_back",
@@ -88,18 +88,20 @@ def test_a_message_says_what_where_how_much_since_when_and_what_to_do(
     notes = [element["text"] for element in context["elements"]]
     assert notes[0] == "A-1 in prod, project Ranking"
     assert notes[2].startswith("since 2026-11-")
-    assert notes[-1] == "roll back guide: Set image to 2026.11.2."
+    assert notes[-1] == "rollback runbook: Set image to 2026.11.2."
     base = "http://127.0.0.1:8000/p/ranking"
     compare = f"{base}/models/{new.model_id}/compare?a={old.version_id}&b={new.version_id}"
     assert [(button["text"]["text"], button["url"]) for button in actions["elements"]] == [
-        ("See evidence", compare),
+        ("View evidence", compare),
         ("Acknowledge", f"{base}/alerts/1/"),
-        ("Roll back guide", "https://wiki.example/back?to=2026.11.2"),
+        ("Rollback runbook", "https://wiki.example/back?to=2026.11.2"),
     ]
     assert message["text"] == f"ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2: {sentence}"
 
 
-def test_simulated_says_simulated(project: Project, channel: Channel, slack: StandIn) -> None:
+def test_a_simulated_alert_is_marked_as_simulated(
+    project: Project, channel: Channel, slack: StandIn
+) -> None:
     demo = fleet_make(project, "demo", simulated=True)
     demo.say(demo.deploy("2"), "roll_back")
     alerts_sync()
@@ -109,7 +111,7 @@ def test_simulated_says_simulated(project: Project, channel: Channel, slack: Sta
     assert any(text.startswith("simulated data") for text in texts_of(message["blocks"]))
 
 
-def test_a_real_fleet_does_not_say_simulated(
+def test_a_real_fleet_is_not_marked_as_simulated(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
 ) -> None:
     fleet.say(new, "roll_back")
@@ -119,7 +121,7 @@ def test_a_real_fleet_does_not_say_simulated(
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_is_harmless_wherever_it_stands(
+def test_hostile_text_is_harmless_in_every_field(
     text: str, project: Project, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     stored = text.replace("\x00", "").replace("\ud800", "")
@@ -159,7 +161,7 @@ def test_evidence_of_another_shape_does_not_stop_the_message(
     assert Alert.objects.count() == 1
 
 
-def test_throughput_is_told_as_it_reads(
+def test_throughput_is_shown_with_its_own_direction(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
 ) -> None:
     row = evidence_row(
@@ -179,10 +181,10 @@ def test_throughput_is_told_as_it_reads(
     assert field["text"].replace("\u00a0", " ") == said
 
 
-def test_send_test_takes_the_same_way(channel: Channel, slack: StandIn) -> None:
+def test_a_test_message_is_delivered_like_any_other(channel: Channel, slack: StandIn) -> None:
     channel_test(channel=channel, actor_name="test")
     message = received(slack)
-    assert message["blocks"][0]["text"]["text"] == "Test of compilewatch, Ranking"
+    assert message["blocks"][0]["text"]["text"] == "Test notification from compilewatch, Ranking"
     assert [button["url"] for button in message["blocks"][-1]["elements"]] == [
         "http://127.0.0.1:8000/p/ranking/"
     ]
@@ -198,7 +200,7 @@ def test_send_test_takes_the_same_way(channel: Channel, slack: StandIn) -> None:
         "",
     ],
 )
-def test_an_address_that_is_not_slacks_is_refused_when_it_is_set(
+def test_an_address_that_is_not_slacks_is_refused_on_creation(
     address: str, project: Project
 ) -> None:
     with pytest.raises(ValueError, match=r"^address: "):

@@ -1,4 +1,4 @@
-"""Generic webhooks: a documented body, an id that stays, and signatures that the reference library
+"""Generic webhooks: a documented body, a constant ID, and signatures that the reference library
 accepts during a rotation."""
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def checked(body: bytes) -> dict[str, Any]:
     return message
 
 
-def test_the_body_is_as_documented_for_every_kind_of_message(
+def test_the_body_follows_the_schema_for_every_kind_of_message(
     fleet: Fleet, old: Deployment, new: Deployment, hook: Channel, slack: StandIn, time: Time
 ) -> None:
     channel_test(channel=hook, actor_name="test")
@@ -95,7 +95,7 @@ def test_every_key_of_a_message_is_in_the_schema(
 def test_the_reference_library_accepts_both_secrets_while_they_rotate(
     hook: Channel, user: User, slack: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The library refuses a message that is not of the present.
+    # The library refuses a message with an old timestamp.
     monkeypatch.undo()
     old_secret = hook.secret
     new_secret = channel_rotate_secret(channel=hook, user=user)
@@ -121,7 +121,7 @@ def secret_free(user: User) -> bool:
     return "whsec_" not in str(list(AuditEntry.objects.values_list("before", "after", "subject")))
 
 
-def test_the_id_stays_and_the_time_of_sending_moves(
+def test_the_id_is_constant_and_the_timestamp_changes(
     hook: Channel, slack: StandIn, time: Time
 ) -> None:
     slack.answers = [(500, "", {})]
@@ -139,7 +139,7 @@ def test_the_id_stays_and_the_time_of_sending_moves(
     assert slack.bodies[0] == slack.bodies[1]
 
 
-def test_gone_switches_the_webhook_off(hook: Channel, slack: StandIn) -> None:
+def test_gone_disables_the_webhook(hook: Channel, slack: StandIn) -> None:
     slack.always = (410, "gone", {})
     channel_test(channel=hook, actor_name="test")
     deliveries_send()

@@ -1,5 +1,5 @@
 """A webhook as a CloudEvent in structured mode: the attributes that the specification requires, the
-same facts, the same signature."""
+same payload, the same signature."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_message_is_a_cloudevent(
     assert headers["content-type"] == "application/cloudevents+json"
 
 
-def test_it_is_signed_as_every_webhook(hook: Channel, slack: StandIn) -> None:
+def test_it_is_signed_like_every_webhook(hook: Channel, slack: StandIn) -> None:
     assert hook.secret
     channel_test(channel=hook, actor_name="test")
     deliveries_send()

@@ -1,5 +1,5 @@
-"""Workers that see the same silence at the same moment hold the project in turn: one alert, and one
-message for each channel."""
+"""Workers that detect the same silence at the same moment lock the project in turn: one alert, and
+one message per channel."""
 
 from __future__ import annotations
 

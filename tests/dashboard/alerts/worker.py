@@ -1,10 +1,10 @@
-"""A worker in a process of its own, on the database of the test; told to, it dies at a point as if
-by kill -9.
+"""A worker in its own process, on the test database; on request it dies at a given point, as if by
+kill -9.
 
     python -m tests.dashboard.alerts.worker POINT SECONDS
 
 POINT is `opening`, `grouping`, `merging`, `leased`, `sent`, `marking`, `marked` or `never`; SECONDS
-is what its clock says."""
+is the time of its clock."""
 
 from __future__ import annotations
 

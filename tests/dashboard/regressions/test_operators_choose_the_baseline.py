@@ -214,7 +214,7 @@ def test_accepting_ends_the_alert_with_the_words_of_the_note_and_leaves_the_verd
     assert (alert.state, alert.outcome) == ("resolved", "accepted")
     last = alert.events.order_by("-pk").first()
     assert last is not None
-    assert last.text == "Accepted as the new normal by ada: it does more work now"
+    assert last.text == "Accepted as new baseline by ada: it does more work now"
     assert Verdict.objects.get(deployment=deployment, current=True).kind == "watch"
     assert Alert.objects.get(deployment=elsewhere).state == "open"
 

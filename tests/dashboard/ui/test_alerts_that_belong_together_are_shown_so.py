@@ -47,7 +47,8 @@ def test_the_list_names_the_group_and_links_to_its_alerts(
     page = html(signed_in, "")
     assert page.count(f'href="?group={group.pk}"') == 3
     assert (
-        "Environment: 3 alerts share machine &lt;b&gt;gpu&lt;/b&gt;" in page and HOSTILE not in page
+        "Possible common cause: 3 alerts share machine &lt;b&gt;gpu&lt;/b&gt;" in page
+        and HOSTILE not in page
     )
     assert page.count("Also in") == 1  # the others name their group
     only = html(signed_in, f"?group={group.pk}")
@@ -90,7 +91,7 @@ def test_the_alert_page_lists_the_related_alerts_with_their_states(
     assert [f'alerts/{one.number}/">A-{one.number}' in page for one in together] == [
         one is not in_group[0] for one in together
     ]
-    assert "recovered by itself" in page and "Not alone." in page
+    assert "auto-recovered" in page and "Not alone." in page
     assert "alarms in other environments, too" in html(signed_in, f"{alone.number}/")
 
 

@@ -74,7 +74,7 @@ def facts_of(alert: Alert) -> Iterator[tuple[DeliveryKind, MessagePayload]]:
     ):
         group = GroupPayload(
             kind="environment",
-            title="Environment: 3 alerts share a host",
+            title="Possible common cause: 3 alerts share a host",
             alerts=["A-1"],
             link=link,
         )

@@ -70,15 +70,15 @@ def test_a_runbook_is_on_the_page_and_in_the_notification_until_it_is_removed(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"url": "javascript:alert(1)"}, "Expected an address that begins with https://"),
-        ({"url": "runbooks.example.com/x"}, "Expected an address that begins with https://"),
-        ({"url": "https://ada:secret@example.com/"}, "has no password in it"),
-        ({"url": "https://[::1"}, "Expected an address that begins with https://"),
-        ({"url": "https://example.com/a b"}, "has no spaces"),
-        ({"url": "https://example.com/\u202egnp"}, "no control characters"),
+        ({"url": "javascript:alert(1)"}, "Expected an address that starts with https://"),
+        ({"url": "runbooks.example.com/x"}, "Expected an address that starts with https://"),
+        ({"url": "https://ada:secret@example.com/"}, "contains no password"),
+        ({"url": "https://[::1"}, "Expected an address that starts with https://"),
+        ({"url": "https://example.com/a b"}, "Spaces and"),
+        ({"url": "https://example.com/\u202egnp"}, "control characters are not allowed"),
         (
             {"url": "https://example.com/{candidate}"},
-            "{candidate} is filled in by nobody, expected {version} or {baseline}.",
+            "unknown placeholder {candidate}, expected {version} or {baseline}.",
         ),
         ({"url": "https://example.com/" + "a" * 200}, "At most 200 characters."),
         ({"text": "a" * 2001}, "At most 2,000 characters."),

@@ -53,7 +53,7 @@ def test_an_accepted_version_is_marked_next_to_its_verdict(
     alert.refresh_from_db()
     assert alert.outcome == "accepted"
     story = as_role(Role.VIEWER).get(f"/p/ranking/alerts/{alert.number}/").content.decode()
-    assert "accepted as the new normal" in story
+    assert "accepted as new baseline" in story
     assert "The new normal" in story
     assert "Roll back guide" not in story
 

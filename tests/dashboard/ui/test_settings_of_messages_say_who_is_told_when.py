@@ -73,12 +73,12 @@ def test_a_rule_is_described_in_words_and_recorded(
         ({"channel": "999999"}, "Choose a channel of this project."),
         ({"escalate_to": "x"}, "Choose a channel of this project."),
         ({"severities": ["healthy"]}, "Choose WATCH, ROLL BACK or both."),
-        ({"quiet_until": ""}, "Give both ends of the quiet hours, or none."),
+        ({"quiet_until": ""}, "Enter both the start and the end of quiet hours, or neither."),
         ({"quiet_from": "25:99"}, "is not a time such as 22:00."),
         ({"quiet_from": "22:00+05:00"}, "is not a time such as 22:00."),
         ({"repeat_minutes": "1"}, "Expected a number of minutes from 5 to 10,080."),
         ({"repeat_minutes": "-5"}, "is not a number of minutes."),
-        ({"escalate_minutes": ""}, "Give both the minutes and the channel, or neither."),
+        ({"escalate_minutes": ""}, "Enter both the minutes and the channel, or neither."),
     ],
 )
 def test_an_invalid_rule_is_refused_with_a_reason_and_not_saved(
@@ -167,7 +167,7 @@ def test_a_failed_notification_is_listed_and_can_be_resent(
     assert "Slack answered 410 no_service." in page
     assert "Slack answered 410 no_service." in html(signed_in, "/p/ranking/health/")
     refused = signed_in.post(f"{PAGE}{delivery.pk}/replay/", follow=True).content.decode()
-    assert "is off" in refused
+    assert "is disabled" in refused
     Channel.objects.filter(pk=channels[0].pk).update(enabled=True)
     assert (
         "tried again from the start"
@@ -201,7 +201,9 @@ def test_all_failed_notifications_of_a_channel_are_resent_except_those_of_resolv
     Channel.objects.filter(pk=channels[0].pk).update(
         enabled=False, disabled_reason="Slack answered 410."
     )
-    assert "is off: Slack answered 410." in signed_in.post(address, follow=True).content.decode()
+    assert (
+        "is disabled: Slack answered 410." in signed_in.post(address, follow=True).content.decode()
+    )
     assert "Send all" not in html(signed_in)
     Channel.objects.filter(pk=channels[0].pk).update(enabled=True)
     assert (

@@ -174,7 +174,9 @@ def test_snoozing_accepts_only_the_offered_durations(signed_in: Client, alert: A
 
 
 def test_a_false_positive_needs_a_reason(signed_in: Client, alert: Alert) -> None:
-    assert "Say why this is a false alarm." in act(signed_in, alert, "dismiss", note="  ")
+    assert "Enter why this alert is a false positive." in act(
+        signed_in, alert, "dismiss", note="  "
+    )
     assert alert.state == "open"
     assert "False alarm" in act(signed_in, alert, "dismiss", note="the load test did it")
     assert alert.outcome == "dismissed"

@@ -95,7 +95,7 @@ def test_an_operator_sends_a_command_and_all_members_see_the_result(
         "minutes": "15",
     }
     assert (
-        "Note: say why"
+        "Note: enter a reason"
         in client.post(address(alert, "begin/"), given, follow=True).content.decode()
     )
     page = client.post(
@@ -113,7 +113,7 @@ def test_an_operator_sends_a_command_and_all_members_see_the_result(
     seen = as_role(Role.VIEWER).get(address(alert), {"env": "production"}).content.decode()
     assert "forged" in seen and "3 commands refused" in seen and "Take it back now" not in seen
     back = client.post(address(alert, f"{switch.pk}/end/"), follow=True).content.decode()
-    assert "taken back by operator-person" in back and "Nothing is switched" in back
+    assert "cancelled by operator-person" in back and "Nothing is switched" in back
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"command_key.make", "switch.begin", "switch.command", "switch.end"} <= actions
 

@@ -1,5 +1,5 @@
-"""`manage.py channel_add slack https://hooks.slack.com/... --project search`: a channel for alerts,
-from the command line."""
+"""`manage.py channel_add slack https://hooks.slack.com/... --project search`: adds a notification
+channel from the command line."""
 
 from typing import Any
 
@@ -11,18 +11,18 @@ from dashboard.projects.models import Project
 
 
 class Command(BaseCommand):
-    """Adds a channel, and with --test owes it a test message."""
+    """Adds a channel, and with `--test` queues a test message."""
 
-    help = "Adds a channel that alerts are sent to."
+    help = "Add a notification channel for alerts."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("kind", choices=sorted(CHANNELS))
-        parser.add_argument("url", help="The webhook's address.")
+        parser.add_argument("url", help="Address of the webhook.")
         parser.add_argument(
-            "--project", help="The project's short name; may be left out when there is only one."
+            "--project", help="Slug of the project; optional if there is only one project."
         )
         parser.add_argument(
-            "--name", default="alerts", help="What people call it, such as #ranking-alerts."
+            "--name", default="alerts", help="Name of the channel, such as #ranking-alerts."
         )
         parser.add_argument("--test", action="store_true", help="Send a test message.")
 
@@ -39,22 +39,22 @@ class Command(BaseCommand):
         except ValueError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(
-            f"Alerts of {project.name} go to the {CHANNELS[channel.kind].label} channel "
-            f"{channel.name}."
+            f"Alerts for {project.name} will be sent to the {CHANNELS[channel.kind].label} "
+            f"channel {channel.name}."
         )
         if channel.secret:
-            self.stdout.write(f"Its signing secret, shown once: {channel.secret}")
+            self.stdout.write(f"Signing secret (shown once): {channel.secret}")
         if options["test"]:
             channel_test(channel=channel, actor_name="channel_add")
-            self.stdout.write("A test message is on its way.")
+            self.stdout.write("Test notification queued.")
 
     def _project(self, slug: str | None) -> Project:
         projects = Project.objects.filter(slug=slug) if slug else Project.objects.all()
         found = list(projects[:2])
         if len(found) != 1:
             raise CommandError(
-                f"--project: there is no project {slug}."
+                f"--project: project {slug} not found."
                 if slug
-                else "--project: say which project."
+                else "--project: required unless there is exactly one project."
             )
         return found[0]
