@@ -1,5 +1,5 @@
-"""Code that was compiled ahead of time is compiled by definition: its calls count so, watched
-themselves or inside another call."""
+"""Code that was compiled ahead of time is compiled by definition: its calls count as compiled, both
+watched directly and inside another call."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def regions_of(recording: Path) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def test_each_call_of_it_counts_as_compiled(tmp_path: Path) -> None:
+def test_each_call_of_code_compiled_ahead_counts_as_compiled(tmp_path: Path) -> None:
     done = run(PROGRAM, str(tmp_path / "reports"), str(tmp_path / "net.bin"), "eager")
     assert done.returncode == 0, done.stderr
     found = regions_of(tmp_path / "reports")
