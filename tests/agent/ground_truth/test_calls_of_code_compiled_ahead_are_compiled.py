@@ -33,7 +33,7 @@ with torch.no_grad():
         assert torch.allclose(made_calls(net, x), net(x), atol=1e-5)
         assert torch.allclose(loaded_calls(net, x), net(x), atol=1e-5)
         around(x)
-    RECORDER.count_lookups(False)  # as between two turns of counting
+    RECORDER.count_lookups(False)  # as between two counting periods
     for _ in range(9):
         made_calls(net, x)
 compilewatch.shutdown()
