@@ -1,4 +1,4 @@
-"""A dashboard on a socket, and the agent of this process, switched off again after each test."""
+"""A dashboard on a socket, and the agent of this process, which is shut down after each test."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ KEY = "cw_ing_test"
 
 @pytest.fixture(autouse=True)
 def _a_cache_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a killed process of one test left on disk would otherwise go to the next test that is
-    given the same port."""
+    """Files that a killed process of one test left on disk would otherwise go to the next test with
+    the same port."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture(autouse=True)
 def _settings_that_let_it_watch() -> None:
-    """A test of wrong settings leaves the agent off for good."""
+    """A test of wrong settings leaves the agent off for the rest of the process."""
     RECORDER.is_disabled = False
 
 
@@ -58,7 +58,7 @@ def start(dashboard: Dashboard) -> Iterator[Callable[..., None]]:
 
 @pytest.fixture
 def window() -> Iterator[Callable[[], Report]]:
-    """The recorder alone, without thread and sources; calling it closes the window."""
+    """The recorder alone, without thread and sources; a call of the fixture closes the window."""
     RECORDER.is_disabled = False
     RECORDER.start()
     yield lambda: RECORDER.rotate(1, 0.0, 1.0)
@@ -66,7 +66,7 @@ def window() -> Iterator[Callable[[], Report]]:
 
 
 def the_instance() -> Reporter:
-    """The one that is at work in this process."""
+    """The running instance of this process."""
     worker = agent.AGENT.worker
     assert worker is not None
     worker.wait_until_loaded()

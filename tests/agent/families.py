@@ -1,5 +1,5 @@
-"""A job whose children, made in the ways that Python has, make watched calls; it says how many more
-files it has open after them."""
+"""A job whose children, created in every way that Python offers, make watched calls; the job
+reports the number of files that it still has open after them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ call = compilewatch.watch(lambda: None, name="forward")
 
 
 def calls(times: int = CALLS) -> None:
-    """What each process does."""
+    """The work of each process."""
     for _ in range(times):
         call()
 
 
 def child_work(_: int = 0) -> int:
-    """In a child that may know nothing of its parent's agent; answers its process id."""
+    """Runs in a child that may know nothing of its parent's agent; returns the child's process
+    id."""
     if not sys.argv[1].endswith("-fork"):
         compilewatch.init(model="m", interval=200)
     calls()
@@ -32,7 +33,7 @@ def child_work(_: int = 0) -> int:
 
 
 def fork(deep: int) -> None:
-    """A child, its child, and so on; each flushes at its end, and reaps its own."""
+    """A child, its child, and so on; each flushes at its end, and waits for its own child."""
     child = os.fork()
     if child == 0:
         calls()
@@ -49,7 +50,7 @@ def nested(_: int) -> None:
 
 
 def forked_and_gone(count: int) -> None:
-    """Children that end with os._exit and say nothing."""
+    """Children that end with os._exit and report nothing."""
     for _ in range(count):
         child = os.fork()
         if child == 0:
@@ -95,14 +96,14 @@ def _barrier_set(barrier: multiprocessing.synchronize.Barrier) -> None:
 
 
 def _together(number: int) -> int:
-    """All children at once, so that each of them gets one piece of work."""
+    """Starts all children at once, so that each of them gets one piece of work."""
     _barrier.wait()
     return child_work(number)
 
 
 def programs(count: int) -> None:
-    """Programs that know nothing of the agent, by posix_spawn, by vfork, and by a fork with a
-    function that runs before the exec."""
+    """Programs that know nothing of the agent, started by posix_spawn, by vfork, and by a fork with
+    a function that runs before the exec."""
     words = [sys.executable, "-c", "pass"]
     for _ in range(count):
         os.waitpid(os.posix_spawn(words[0], words, os.environ), 0)
@@ -123,7 +124,8 @@ KINDS = {
 
 
 def open_files() -> int:
-    """How many this process has open; what only waits to be collected is not."""
+    """The number of files that this process has open, without those that only wait to be
+    collected."""
     gc.collect()
     return len(list(Path("/proc/self/fd").iterdir()))
 

@@ -1,5 +1,4 @@
-"""Small models of several kinds with random weights, and compilers that get one thing wrong
-each."""
+"""Small models of several kinds with random weights, and compilers with one fault each."""
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ MODELS: dict[str, tuple[type[nn.Module], Callable[[torch.dtype], tuple[Tensor, .
 
 
 def drops_an_add(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
-    """A backend that loses the residual of the first addition it meets."""
+    """A backend that drops the residual of the first addition that it finds."""
     for node in graph.graph.nodes:
         if node.op == "call_function" and node.target.__name__ == "add":
             node.replace_all_uses_with(node.args[1])
@@ -131,7 +130,7 @@ derives_wrongly = aot_autograd(fw_compiler=_as_it_is, bw_compiler=_wrong_backwar
 
 @torch.library.custom_op("golden_test::scale", mutates_args=())
 def scale(x: Tensor) -> Tensor:
-    """A kernel that leaves out the tail of a block, as one with a wrong mask does."""
+    """A kernel that skips the tail of a block, like a kernel with a wrong mask."""
     answer = x * 2.0
     answer.view(-1)[-1] = 0.0
     return answer
@@ -143,6 +142,6 @@ def _(x: Tensor) -> Tensor:
 
 
 def with_a_kernel(x: Tensor) -> Tensor:
-    """Takes its own kernel where it is compiled, as many models do."""
+    """Uses its own kernel when compiled, as many models do."""
     answer: Tensor = scale(x) if torch.compiler.is_compiling() else x * 2.0
     return answer.sin()

@@ -14,6 +14,6 @@ def read_guides() -> str:
 
 
 def read_section(page: str, heading: str) -> str:
-    """The text under a heading of the second level, up to the next one; the page is a path below
-    agents/."""
+    """The text under a heading of the second level, up to the next such heading; the page is a path
+    below agents/."""
     return (AGENT / page).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]

@@ -1,4 +1,4 @@
-"""Real processes that run a small program with the agent in it."""
+"""Real processes that run a small program with the agent."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ LIMIT = 120.0
 def run(
     program: str | Path, *arguments: str, limit: float = LIMIT, **settings: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program, its text or its file, to its end, with these COMPILEWATCH_* settings and no
-    others."""
+    """Runs a program, given as text or as a file, to its end, with these COMPILEWATCH_* settings
+    and no others."""
     how = [str(program)] if isinstance(program, Path) else ["-c", program]
     return _python(*how, *arguments, settings=settings, limit=limit)
 
@@ -22,7 +22,7 @@ def run(
 def command(
     *words: str, folder: Path | None = None, **settings: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `compilewatch` with these words."""
+    """Runs `compilewatch` with these arguments."""
     return _python("-m", "compilewatch", *words, settings=settings, folder=folder)
 
 

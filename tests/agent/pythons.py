@@ -1,5 +1,5 @@
-"""The Pythons of this machine that the agent claims to support: the one of the tests, those on
-PATH, and those of pyenv."""
+"""The Pythons of this machine that the agent supports: the Python of the tests, those on PATH, and
+those of pyenv."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ AGENT = Path(__file__).resolve().parents[2] / "agents"
 
 
 def found() -> dict[str, str]:
-    """One interpreter for each version, by its version; the one that runs the tests stands for its
-    own."""
+    """One interpreter per version; the interpreter that runs the tests represents its own
+    version."""
     pythons = {".".join(map(str, sys.version_info[:2])): sys.executable}
     roots = [Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"]
     for minor in range(OLDEST, NEWEST):

@@ -1,4 +1,4 @@
-"""What a recording of the agent holds, window by window."""
+"""The content of a recording of the agent, window by window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compilewatch.wire.messages import Compile, Request
 
 
 def compilations(path: Path) -> list[Compile]:
-    """All compilations in it, in their order."""
+    """All compilations in the recording, in their order."""
     requests = [loads(Request, line) for line in path.read_bytes().splitlines()]
     return [
         compilation

@@ -1,5 +1,5 @@
-"""A small dashboard on a real socket: it takes reports, answers as it is told, and keeps what it
-acknowledged."""
+"""A small dashboard on a real socket: it accepts reports, answers as a test requests, and keeps the
+acknowledged reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE = 60.0
 
 
 class Dashboard:
-    """Acknowledges everything, unless a script in line answers a request otherwise (None from a
+    """Acknowledges everything, unless a queued script answers a request otherwise (None from a
     script: acknowledge after all)."""
 
     def __init__(self, port: int = 0) -> None:
@@ -28,7 +28,7 @@ class Dashboard:
         self.paths: list[str] = []
         self.scripts: list[Script] = []
         self.commands: list[Any] = []
-        """What every acknowledgement carries."""
+        """The commands in every acknowledgement."""
         self.acked: dict[tuple[str, int, int], dict[str, Any]] = {}
         self._news = threading.Condition()
         self._server = Server(("127.0.0.1", port), _handler(self))
@@ -71,14 +71,14 @@ class Dashboard:
         return 200, {"Content-Type": "application/json"}, json.dumps(body).encode()
 
     def wait(self, until: Callable[[Dashboard], bool]) -> None:
-        """Waits until it is so; the limit is there only so that a broken test ends."""
+        """Waits until the condition holds; the limit only ends a broken test."""
         with self._news:
             assert self._news.wait_for(lambda: until(self), PATIENCE), (
-                f"it did not come to that; {len(self.requests)} requests came"
+                f"the condition never held; {len(self.requests)} requests arrived"
             )
 
     def reports(self) -> list[Report]:
-        """What was acknowledged, each window once."""
+        """The acknowledged reports, each window once."""
         shell = {
             "v": 1,
             "sent": 0.0,
@@ -97,7 +97,7 @@ class Dashboard:
 
 
 class Server(ThreadingHTTPServer):
-    """Takes as many connections at once as a test has processes."""
+    """Accepts as many connections at once as a test has processes."""
 
     request_queue_size = 256
 
@@ -116,13 +116,13 @@ def _handler(dashboard: Dashboard) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(answer)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Stays silent."""
+            """Logs nothing."""
 
     return Handler
 
 
 def assert_sent_once(dashboard: Dashboard) -> None:
-    """No two windows under one number: what was sent again was the same window."""
+    """Each window number belongs to one window: a repeated window is identical to the first."""
     sent: dict[tuple[str, int], object] = {}
     for request in dashboard.requests:
         for report in request["reports"]:

@@ -1,4 +1,4 @@
-"""A region that is called so often that only some of its calls are timed."""
+"""A region that is called often enough for the agent to time only a sample of its calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BURST = 10_000
 
 
 def answer(x: Any = None) -> Any:
-    """The job's function: does what it is handed."""
+    """The job's function: calls its argument if that is possible."""
     return x() if callable(x) else x
 
 
@@ -31,7 +31,7 @@ def second_passes() -> None:
 
 
 def sampled(call: Callable[..., Any], *args: Any) -> Sampling:
-    """After two seconds of calls without a pause."""
+    """The sampling state of a callable after two seconds of calls without a pause."""
     for _ in range(2):
         for _ in range(BURST):
             call(*args)
@@ -44,7 +44,7 @@ def sampled(call: Callable[..., Any], *args: Any) -> Sampling:
 
 
 def held_up(call: Callable[..., Any]) -> Callable[[], None]:
-    """A call of `answer` in another thread that has begun, and what ends it."""
+    """Starts a call of `answer` in another thread; returns a function that ends the call."""
     begun, over = threading.Event(), threading.Event()
 
     def waits() -> None:

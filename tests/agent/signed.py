@@ -1,5 +1,5 @@
 """Commands as the answer of a dashboard carries them: with the signature of its key, with the MAC
-of the release before, or with both."""
+of the previous release, or with both."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ PUBLIC = public_of(SECRET)
 
 
 def config_of(**settings: str) -> Config:
-    """Of a job that allows `eager`."""
+    """The settings of a job that allows `eager`."""
     return Config(
         model="ranker", endpoint="http://127.0.0.1:9", allow_remote=("eager",), **settings
     )
 
 
 def command(counter: int = 1, **changes: Any) -> Command:
-    """A good one for every instance of the model, but for the changes."""
+    """A valid command for every instance of the model, except for the changes."""
     now = time.time()
     good = {
         "id": f"a1.{counter}",
@@ -60,7 +60,7 @@ def signed(
     context: bytes = ED25519_CONTEXT,
     label: str = "",
 ) -> dict[str, Any]:
-    """With the signature of a key alone, which says to be that of `label`."""
+    """Signed by a key alone; the signature claims to be of `label`."""
     body = command_body(body) if isinstance(body, Command) else body
     return {
         "body": text_of(body),
@@ -69,7 +69,7 @@ def signed(
 
 
 def with_mac(given: Command, key: str = SYMMETRIC) -> dict[str, Any]:
-    """As the release before carries it."""
+    """With the MAC, as in the previous release."""
     return {"signed": text_of(command_sign(given, key))}
 
 
@@ -80,7 +80,7 @@ def both(
 
 
 def changed(given: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """With other fields in its JSON, and the signatures that it had."""
+    """With other fields in its JSON, and the original signatures."""
     body = json.loads(base64.b64decode(given["body"]))
     return {
         **given,

@@ -1,8 +1,8 @@
-"""A job with 8 threads that call one compiled function of `fullgraph=True` until their input ends;
-says then what they saw.
+"""A job with 8 threads that call one compiled function of `fullgraph=True` until the job's input
+ends; the job then prints its counts.
 
-A module and a function are called in turn; a size that was never seen before comes whenever a line
-arrives on the standard input."""
+A module and a function are called in turn; each line on the standard input triggers calls with a
+new size."""
 
 import json
 import sys
@@ -40,9 +40,9 @@ stop, calls, wrong, raised, races = threading.Event(), [0] * 8, [0] * 8, [], []
 
 
 def shared_count() -> bool:
-    """Whether all threads have one count of the compiled frames of a `fullgraph=True` call, as in
-    torch 2.13: then torch raises this by itself when two such calls run at once, with no agent and
-    nothing switched."""
+    """Whether all threads share one count of the compiled frames of a `fullgraph=True` call, as in
+    torch 2.13: there torch raises this error when two such calls run at once, even without an agent
+    or a command."""
     count = getattr(torch._C._dynamo.eval_frame, "set_fullgraph_compiled_frame_count", None)
     if count is None:
         return False
@@ -64,7 +64,7 @@ def work(number: int) -> None:
             try:
                 wrong[number] += not torch.allclose(callable(x), want, rtol=1e-5, atol=1e-6)
                 calls[number] += 1
-            except Exception as error:  # noqa: BLE001 - that nothing raises is what is tested
+            except Exception as error:  # noqa: BLE001 - the test checks that nothing raises
                 (races if RACY and "found no compiled frames" in str(error) else raised).append(
                     f"{type(error).__name__}: {error}"[:300]
                 )

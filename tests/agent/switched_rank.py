@@ -1,5 +1,5 @@
-"""One of two ranks that step together over gloo until the first one's input ends; says then what it
-saw."""
+"""One of two ranks that step together over gloo until the first rank's input ends; the rank then
+prints its counts."""
 
 import json
 import os

@@ -29,7 +29,7 @@ WORDS = ("compilewatch ", "python ", "pip ", "torchrun ", "uvicorn ", "-m ")
 SERVE = """
 import compilewatch
 import compilewatch.agent
-compilewatch.agent.EXIT_SECONDS = 60.0  # what arrives is the question here, not how long an exit may take
+compilewatch.agent.EXIT_SECONDS = 60.0  # this test checks what arrives, not the duration of an exit
 call = compilewatch.watch(lambda: None, name="forward")
 for _ in range(10):
     call()
@@ -43,7 +43,7 @@ GOLDEN_REAL = "python -m tests.agent.golden_real"
 
 
 def commands(text: str) -> set[str]:
-    """Code spans and indented lines that begin like a command."""
+    """Code spans and indented lines that start like a command."""
     quoted = [
         " ".join(found.split())
         for found in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
@@ -74,7 +74,7 @@ def run(command: str, folder: Path, endpoint: str) -> subprocess.CompletedProces
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What the commands name: programs, a console script, a recording, a trace."""
+    """The files that the commands name: programs, a console script, a recording, a trace."""
     for name in ("serve.py", "train.py", "module.py"):
         (tmp_path / name).write_text(SERVE)
     (tmp_path / "uvicorn").write_text(CONSOLE)
@@ -99,8 +99,8 @@ def calls_arrive(command: str) -> Callable[[Path, Dashboard], None]:
 
 
 def installed(folder: Path, dashboard: Dashboard) -> None:
-    """Installs into a folder, with the installed build tool: a test changes no environment and
-    downloads nothing."""
+    """Installs into a folder, with the installed build tool: a test does not change the environment
+    or download anything."""
     done = run(
         "pip install --no-deps --no-build-isolation --target installed ./agents",
         folder,
@@ -135,7 +135,7 @@ def replayed(folder: Path, dashboard: Dashboard) -> None:
 
 
 def imported(folder: Path, dashboard: Dashboard) -> None:
-    """A real trace takes a real job: a test of its own makes one and runs this command on it."""
+    """A real trace needs a real job: another test creates a trace and runs this command on it."""
     assert (
         '"import-trace"'
         in (ROOT / "tests/agent/cli/test_a_torch_trace_becomes_reports.py").read_text()
@@ -143,7 +143,7 @@ def imported(folder: Path, dashboard: Dashboard) -> None:
 
 
 def of_the_caches(test: str) -> Callable[[Path, Dashboard], None]:
-    """They take a job that compiles: a test of their own makes one and runs these commands on
+    """These commands need a job that compiles: another test creates a job and runs the commands on
     it."""
 
     def check(folder: Path, dashboard: Dashboard) -> None:
@@ -161,7 +161,7 @@ def doctored(command: str) -> Callable[[Path, Dashboard], None]:
 
 
 def listed(command: str) -> Callable[[Path, Dashboard], None]:
-    """Benchmarks take minutes and are no tests: their names are asked for."""
+    """Benchmarks take minutes and are no tests: only their names are checked."""
 
     def check(folder: Path, dashboard: Dashboard) -> None:
         done = run(f"{command} --list", folder, dashboard.endpoint)
@@ -171,7 +171,7 @@ def listed(command: str) -> Callable[[Path, Dashboard], None]:
 
 
 def there(command: str) -> Callable[[Path, Dashboard], None]:
-    """It takes minutes, and a test of its own runs what it does: all of it in
+    """The command takes minutes, and other tests run its parts: all of it in
     tests/agent/ground_truth, a part of the golden batches."""
 
     def check(folder: Path, dashboard: Dashboard) -> None:
@@ -210,12 +210,12 @@ RUNS: dict[str, Callable[[Path, Dashboard], None]] = {
 }
 
 
-def test_there_is_a_run_for_every_command() -> None:
+def test_every_command_has_a_run() -> None:
     assert commands(GUIDES) == set(RUNS)
 
 
 @pytest.mark.parametrize("command", RUNS)
-def test_it_runs(command: str, folder: Path, dashboard: Dashboard) -> None:
+def test_the_command_runs(command: str, folder: Path, dashboard: Dashboard) -> None:
     RUNS[command](folder, dashboard)
 
 
@@ -245,7 +245,7 @@ def test_every_variable_that_is_named_is_a_setting() -> None:
     assert named(r"COMPILEWATCH_[A-Z_]*[A-Z]") - known == set()
 
 
-def test_every_option_that_is_named_is_one_of_its_command() -> None:
+def test_every_option_that_is_named_exists_for_its_command() -> None:
     asked = {
         word: subprocess.run(_help(word), capture_output=True, text=True, check=True).stdout
         for word in ("replay", "import-trace", "run", "cache-check")
@@ -266,7 +266,7 @@ def _help(command: str) -> list[str]:
     return [sys.executable, "-m", "compilewatch", command, "--help"]
 
 
-def test_every_file_and_module_that_is_named_is_there() -> None:
+def test_every_file_and_module_that_is_named_exists() -> None:
     for name in named(r"`((?:tests|agents|dashboard)/[\w/.]+)`"):
         assert (ROOT / name).exists(), name
     for name in named(r"python -m (tests[\w.]*)"):

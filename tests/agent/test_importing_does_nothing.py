@@ -1,5 +1,4 @@
-"""`import compilewatch` loads no torch, starts no thread and does not even know what a network
-is."""
+"""`import compilewatch` loads no torch, starts no thread and imports no network module."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ print(json.dumps({"threads": threading.active_count(), "loaded": sorted(loaded),
 """
 
 
-def test_importing_starts_nothing_and_loads_next_to_nothing() -> None:
+def test_importing_starts_nothing_and_loads_almost_nothing() -> None:
     bare = subprocess.run(
         [sys.executable, "-c", "import sys; print(len(sys.meta_path))"],
         capture_output=True,

@@ -1,5 +1,5 @@
-"""`init` may be called again: with the same settings the instance goes on, with others another one
-begins."""
+"""`init` may be called again: with the same settings the instance continues, with other settings
+another instance begins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def call(start: Callable[..., None]) -> Callable[[], int]:
     return compilewatch.watch(lambda: 7, name="forward")
 
 
-def test_a_cell_that_is_run_again_begins_no_other_instance(
+def test_a_cell_that_is_run_again_starts_no_other_instance(
     start: Callable[..., None], call: Callable[[], int]
 ) -> None:
     before = the_instance().identity.id
@@ -31,7 +31,7 @@ def test_a_cell_that_is_run_again_begins_no_other_instance(
     assert ([region.calls for region in report.regions], report.gauges.degraded_frames) == ([2], 1)
 
 
-def test_other_settings_begin_another_one(
+def test_other_settings_start_another_instance(
     start: Callable[..., None], call: Callable[[], int]
 ) -> None:
     before = the_instance().identity.id
@@ -39,7 +39,7 @@ def test_other_settings_begin_another_one(
     assert the_instance().identity.id != before
 
 
-def test_after_the_end_of_one_the_next_begins(
+def test_after_the_end_of_an_instance_the_next_one_starts(
     start: Callable[..., None], call: Callable[[], int]
 ) -> None:
     before = the_instance().identity.id

@@ -45,8 +45,8 @@ HEAVY = {
 
 
 def loaded(waits_for: str, **settings: str) -> tuple[dict[str, str], list[str]]:
-    """Each module that the agent loaded, with the thread that did; and those that were imported
-    after a fork might happen."""
+    """Each module that the agent loaded, with the loading thread; and the modules that were
+    imported after a fork could happen."""
     done = run(PROGRAM.replace("< 2 or len(outbox)", waits_for), API_KEY=KEY, **settings)
     assert done.returncode == 0, done.stderr
     threads, late = json.loads(done.stdout)
@@ -57,14 +57,14 @@ def check(threads: dict[str, str]) -> None:
     assert {name: threads[name] for name in HEAVY if threads.get(name) != "compilewatch"} == {}
 
 
-def test_the_agents_thread_loads_what_it_sends_with(dashboard: Dashboard) -> None:
+def test_the_agents_thread_loads_the_modules_that_send(dashboard: Dashboard) -> None:
     threads, late = loaded("< 2 or len(outbox)", ENDPOINT=dashboard.endpoint)
     check(threads)
     assert late == []
     assert dashboard.calls("forward") == 1
 
 
-def test_https_loads_nothing_more_at_its_first_request() -> None:
+def test_https_loads_no_other_module_at_its_first_request() -> None:
     threads, late = loaded(
         "< 1 or not worker.reporter.sender.failures", ENDPOINT="https://127.0.0.1:9"
     )

@@ -31,7 +31,7 @@ TRAINING = read_section("docs/guide/training.md", "Training job with ranks")
 NOTEBOOK = read_section("docs/guide/unchanged-programs.md", "Notebook")
 UNCHANGED = read_section("docs/guide/unchanged-programs.md", "Unchanged program")
 PATIENT = "import compilewatch.agent\ncompilewatch.client.EXIT_SECONDS = 60.0\n"
-"""What arrives is the question here, not how long an exit may take on a machine that is busy."""
+"""These tests check what arrives, not the duration of an exit on a busy machine."""
 LIMIT = 170
 
 
@@ -42,16 +42,16 @@ def blocks(section: str, kind: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a reader's files are; every Python that starts with it on its path is patient at its
-    end."""
+    """The folder with a reader's files; every Python that starts with this folder on its path waits
+    patiently at its end."""
     (tmp_path / "patient").mkdir()
     (tmp_path / "patient" / "sitecustomize.py").write_text(PATIENT)
     return tmp_path
 
 
 def surroundings(folder: Path, dashboard: Dashboard, **settings: str) -> dict[str, str]:
-    """The variables of a reader's process. Compiling takes long, and other tests cover it: here
-    nothing compiles."""
+    """The variables of a reader's process. Compiling takes long, and other tests cover compiling:
+    here nothing compiles."""
     known = environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY, **settings)
     path = f"{Path(sys.executable).parent}:{known['PATH']}"
     return {
@@ -79,7 +79,7 @@ def command_of(program: str) -> list[str]:
 
 
 def senders(dashboard: Dashboard) -> dict[int, dict[str, Any]]:
-    """Who sent a report with calls in it, by its process."""
+    """The processes that sent a report with calls, by process id."""
     regions = [
         (one["instance"], region)
         for one in dashboard.requests
@@ -141,7 +141,7 @@ def test_each_rank_of_torchrun_reports(folder: Path, dashboard: Dashboard) -> No
     (folder / "train.py").write_text(program)
     torchrun, *rest = command_of(program)
     assert torchrun == "torchrun"
-    alone = ["-m", "torch.distributed.run", "--standalone"]  # with a port that is free
+    alone = ["-m", "torch.distributed.run", "--standalone"]  # with a free port
     run([sys.executable, *alone, *rest], folder, surroundings(folder, dashboard))
     found = senders(dashboard).values()
     assert sorted((one.get("rank", 0), one["world_size"], one["kind"]) for one in found) == [
@@ -151,9 +151,9 @@ def test_each_rank_of_torchrun_reports(folder: Path, dashboard: Dashboard) -> No
     assert dashboard.calls("train_step") == 200 and len({one["job"] for one in found}) == 1
 
 
-def test_the_wheel_is_built_as_the_guide_says_and_installs_without_an_index(folder: Path) -> None:
-    """With the build tool that is here, and into a folder: a test downloads nothing and changes no
-    environment."""
+def test_the_wheel_is_built_as_in_the_guide_and_installs_without_an_index(folder: Path) -> None:
+    """With the installed build tool, and into a folder: a test does not download anything or change
+    the environment."""
     build, install = blocks(INSTALL, "sh")[0].splitlines()
     shutil.copytree(
         AGENT,
@@ -185,7 +185,7 @@ def test_the_wheel_is_built_as_the_guide_says_and_installs_without_an_index(fold
     )
 
 
-def test_the_container_starts_with_what_the_image_and_the_pod_give_it(
+def test_the_container_starts_with_the_settings_of_image_and_pod(
     folder: Path, dashboard: Dashboard
 ) -> None:
     secret, pod = (yaml.safe_load(block) for block in blocks(CONTAINER, "yaml"))
@@ -236,7 +236,7 @@ def test_a_cell_of_a_notebook_reports_with_the_key_of_a_file(
     assert {headers["Authorization"] for headers in dashboard.headers} == {f"Bearer {KEY}"}
 
 
-def test_a_program_that_stays_as_it_is_reports(folder: Path, dashboard: Dashboard) -> None:
+def test_an_unchanged_program_reports(folder: Path, dashboard: Dashboard) -> None:
     (folder / "serve.py").write_text(
         "import torch\nmodel = torch.compile(torch.nn.Linear(64, 64))\nmodel(torch.randn(8, 64))\n"
     )
@@ -252,7 +252,7 @@ def test_a_program_that_stays_as_it_is_reports(folder: Path, dashboard: Dashboar
     )
 
 
-def test_every_variable_of_the_sections_is_one_that_the_agent_reads() -> None:
+def test_every_variable_of_the_sections_is_read_by_the_agent() -> None:
     named = set(
         re.findall(
             r"COMPILEWATCH_[A-Z_]*[A-Z]",

@@ -31,7 +31,7 @@ def block(kind: str) -> str:
 
 
 def paths(data: Any, where: str = "") -> Iterator[str]:
-    """Every field at any depth; fields of free tables only by their table."""
+    """Every field at any depth; for free tables only the name of the table."""
     if isinstance(data, dict):
         for key, value in data.items():
             yield f"{where}.{key}"
@@ -65,7 +65,7 @@ def test_every_capability_of_a_source_is_explained() -> None:
     assert [name for _, name, _ in SOURCES if f"| `{name}` |" not in page] == []
 
 
-def test_every_command_is_one_that_there_is() -> None:
+def test_every_command_exists() -> None:
     commands = re.findall(r"`compilewatch ([a-z][^`]*)`", GUIDES)
     assert {words.split()[0] for words in commands} >= {"run", "doctor", "replay"}
     for words in commands:

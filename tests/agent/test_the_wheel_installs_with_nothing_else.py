@@ -1,5 +1,4 @@
-"""The agent as a wheel: it installs into an environment that has nothing, without an index, and
-runs there."""
+"""The agent as a wheel: it installs into an empty environment, without an index, and runs there."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ print(compilewatch.__file__, compilewatch.__version__)
 
 
 def pip(*words: str) -> str:
-    """Without what this run has put on its path."""
+    """The environment without the paths that this run has added."""
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
         [sys.executable, "-m", "pip", *words],
@@ -43,7 +42,7 @@ def pip(*words: str) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from what the repository holds."""
+    """A wheel, built from the repository."""
     folder = tmp_path_factory.mktemp("wheel")
     shutil.copytree(
         AGENT,
@@ -64,7 +63,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_it_installs_and_reports_with_nothing_beside_it(wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_installs_and_reports_without_other_packages(wheel: Path, tmp_path: Path) -> None:
     assert wheel.name == f"compilewatch-{compilewatch.__version__}-py3-none-any.whl"
     venv.create(tmp_path / "bare", with_pip=False)
     python = tmp_path / "bare/bin/python"
@@ -93,7 +92,7 @@ def test_it_installs_and_reports_with_nothing_beside_it(wheel: Path, tmp_path: P
     assert compilewatch.__version__ in said
 
 
-def test_it_holds_the_code_and_no_more(wheel: Path) -> None:
+def test_the_wheel_holds_the_code_and_nothing_else(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     ours = {
         str(file.relative_to(AGENT))

@@ -1,5 +1,5 @@
-"""A missing or wrong setting is one line on stderr; the agent is off, the job goes on, and nothing
-is even wrapped."""
+"""A missing or wrong setting is one line on stderr; the agent is off, the job continues, and
+nothing is wrapped."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ GOOD = {"model": "ranker", "endpoint": "https://watch.example", "api_key": "cw_i
         ({"endpiont": "x"}, "off: init() has no setting 'endpiont'"),
     ],
 )
-def test_it_is_said_in_one_line_and_the_agent_is_off(
+def test_a_wrong_setting_is_logged_in_one_line_and_the_agent_is_off(
     change: dict[str, Any], sentence: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert compilewatch.init(**{**GOOD, **change}) is False
@@ -115,13 +115,11 @@ def keyless(**settings: Any) -> bool:
 def test_a_key_is_read_from_a_file(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load({**GOOD, "api_key": None})
     assert config.api_key == SECRET and SECRET not in repr(config)
-    assert load(GOOD).api_key == "cw_ing_x", (
-        "the call goes before the variable, whichever of the two it is"
-    )
+    assert load(GOOD).api_key == "cw_ing_x", "a setting of the call overrides every variable"
     monkeypatch.setenv("COMPILEWATCH_API_KEY", "cw_ing_other")
     assert load({**GOOD, "api_key": None, "api_key_file": str(key_file)}).api_key == SECRET
     monkeypatch.setenv("COMPILEWATCH_API_KEY", "")
-    assert load({**GOOD, "api_key": None}).api_key == SECRET, "what is empty is not set"
+    assert load({**GOOD, "api_key": None}).api_key == SECRET, "an empty variable is not set"
 
 
 def test_the_key_that_verifies_commands_is_read_from_a_file(tmp_path: Path) -> None:
@@ -151,7 +149,7 @@ EXPECTED = (
 )
 
 
-def test_a_public_key_is_taken_in_either_case_and_needs_no_other() -> None:
+def test_a_public_key_is_accepted_in_either_case_and_needs_no_other() -> None:
     found = load(
         {**GOOD, "allow_remote": "freeze"},
         {"COMPILEWATCH_COMMAND_PUBLIC_KEY": f" {PUBLIC.upper()}\n"},
@@ -180,16 +178,18 @@ def test_a_public_key_is_taken_in_either_case_and_needs_no_other() -> None:
         ),
     ],
 )
-def test_what_is_no_public_key_is_one_sentence_without_the_text(text: str, sentence: str) -> None:
+def test_an_invalid_public_key_is_reported_in_one_sentence_without_its_text(
+    text: str, sentence: str
+) -> None:
     with pytest.raises(ConfigError) as error:
         load({**GOOD, "allow_remote": "freeze"}, {"COMPILEWATCH_COMMAND_PUBLIC_KEY": text})
     assert str(error.value) == sentence
     assert load(GOOD, {"COMPILEWATCH_COMMAND_PUBLIC_KEY": text}).allow_remote == (), (
-        "who allows nothing needs no key"
+        "a job that allows nothing needs no key"
     )
 
 
-def test_a_wrong_public_key_is_no_reason_to_go_by_the_symmetric_one() -> None:
+def test_a_wrong_public_key_does_not_fall_back_to_the_symmetric_key() -> None:
     keys = {
         "COMPILEWATCH_COMMAND_PUBLIC_KEY": PUBLIC[:-1],
         "COMPILEWATCH_COMMAND_KEY": f"cw_cmd_abcdefgh_{'x' * 43}",
@@ -203,7 +203,7 @@ def gone(file: Path) -> None:
 
 
 def a_pipe(file: Path) -> None:
-    """Whoever opened it would wait for a writer that never comes."""
+    """Opening the pipe would wait for a writer that never comes."""
     file.unlink()
     os.mkfifo(file)
 
@@ -264,7 +264,7 @@ def test_a_file_without_a_key_is_one_line_without_its_text(
     assert "cw_ing" not in said and "verysecret" not in said and RECORDER.buffers is None
 
 
-def test_a_name_that_no_file_can_have_and_a_file_of_another_user_are_one_line(
+def test_an_impossible_name_and_a_file_of_another_user_are_one_line(
     key_file: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert keyless(api_key_file="a\0b") is False
@@ -274,19 +274,19 @@ def test_a_name_that_no_file_can_have_and_a_file_of_another_user_are_one_line(
         "file name is invalid\n"
     )
     key_file.chmod(0)
-    if not os.access(key_file, os.R_OK):  # root reads everything
+    if not os.access(key_file, os.R_OK):  # root can read everything
         assert keyless() is False
         assert (
             capfd.readouterr().err == f"compilewatch: {NAMES} cannot be read: Permission denied\n"
         )
 
 
-def test_a_variable_that_is_wrong_is_named() -> None:
+def test_a_wrong_variable_is_named() -> None:
     with pytest.raises(Exception, match="COMPILEWATCH_INTERVAL must be a number"):
         load({}, {"COMPILEWATCH_INTERVAL": "x"})
 
 
-def test_settings_come_from_the_call_then_from_the_environment() -> None:
+def test_settings_come_from_the_call_before_the_environment() -> None:
     environment = {
         "COMPILEWATCH_MODEL": "a",
         "COMPILEWATCH_ENDPOINT": "http://10.0.0.1",
@@ -307,7 +307,7 @@ def test_loopback_may_be_plain_http(host: str) -> None:
     assert load({**GOOD, "endpoint": f"http://{host}:8000"}).endpoint == f"http://{host}:8000"
 
 
-def test_an_agent_that_runs_goes_on_with_the_settings_it_has(
+def test_a_running_agent_keeps_its_settings(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     assert compilewatch.init(model="ranker", endpoint="file:/dev/null", interval=300)

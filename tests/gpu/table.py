@@ -15,7 +15,7 @@ from compilewatch.wire.messages import Compile
 
 from tests.agent.ground_truth.cases import COLD, NO_START, WARM, Case
 from tests.agent.ground_truth.raw_trace import raw_traces_read
-from tests.agent.ground_truth.running import Run, told_read
+from tests.agent.ground_truth.running import Run, read_recorded
 from tests.agent.ground_truth.table import Row, rows_of
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -59,7 +59,7 @@ class Measured:
 
     def all(self, name: str) -> list[Any]:
         """The findings, facts or regions of all windows of the process."""
-        return [entry for report in self.run.told[0].reports for entry in getattr(report, name)]
+        return [entry for report in self.run.recorded[0].reports for entry in getattr(report, name)]
 
 
 def measured_twice(case: Case, folder: Path) -> list[Measured]:
@@ -75,8 +75,8 @@ def _measured(case: Case, start: str, folder: Path) -> Measured:
         TORCH_TRACE=str(traces),
         TORCHINDUCTOR_CACHE_DIR=str(folder / "cache"),
     )
-    run = Run(start, told_read(recording), raw_traces_read(traces))
-    compiles = [one for report in run.told[0].reports for one in report.compiles]
+    run = Run(start, read_recorded(recording), raw_traces_read(traces))
+    compiles = [one for report in run.recorded[0].reports for one in report.compiles]
     return Measured(run, rows_of(case, run), json.loads(done.splitlines()[-1]), compiles)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from table import launched
 
-from tests.agent.ground_truth.running import Told, told_read
+from tests.agent.ground_truth.running import Recorded, read_recorded
 
 RANKS = min(torch.cuda.device_count(), 4)
 COLD = RANKS - 1
@@ -18,15 +18,15 @@ COLD = RANKS - 1
 pytestmark = pytest.mark.ranks
 
 
-def job(folder: Path, name: str) -> list[Told]:
+def job(folder: Path, name: str) -> list[Recorded]:
     """The instances of one start of the job, by rank."""
     recording = folder / f"{name}.jsonl"
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS))
     launched(["ranks.py"], recording, launcher, RANK_CACHES=str(folder / "caches"))
-    return told_read(recording)
+    return read_recorded(recording)
 
 
-def seconds(told: Told) -> float:
+def seconds(told: Recorded) -> float:
     return sum(
         one.seconds["total"]
         for report in told.reports

@@ -64,7 +64,7 @@ def test_every_row_agrees_or_is_explained(case: Case, tmp_path: Path) -> None:
 def graphs_were_recorded(one: Measured) -> None:
     recorded = [compile for compile in one.compiles if compile.seconds.get("cuda_graphs", 0) > 0]
     assert recorded
-    devices = [device for report in one.run.told[0].reports for device in report.gauges.devices]
+    devices = [device for report in one.run.recorded[0].reports for device in report.gauges.devices]
     assert devices[-1].graph_pool and devices[-1].graph_pool <= (devices[-1].reserved or 0)
     assert [
         finding for finding in one.all("findings") if finding.kind.startswith("cudagraph")

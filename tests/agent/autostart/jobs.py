@@ -1,5 +1,5 @@
-"""Jobs below `compilewatch run`: a library named torch that loads at once, programs that call it,
-and the calls that arrive."""
+"""Jobs below `compilewatch run`: a fake library named torch that loads at once, programs that call
+it, and the calls that arrive."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def work():
 
 
 def folder_with_torch(folder: Path) -> Path:
-    """Programs import this torch: what starts the agent is asked here, and the real one takes
-    seconds to load."""
+    """Programs import this fake torch: these tests cover only the start of the agent, and the real
+    torch takes seconds to load."""
     (folder / "library").mkdir()
     (folder / "library/torch.py").write_text(TORCH)
     (folder / "library/work.py").write_text(WORK)
@@ -59,7 +59,7 @@ def variables(folder: Path, endpoint: str, **settings: str) -> dict[str, str]:
 def run_below(
     folder: Path, endpoint: str, *words: str, given: str = "", **other: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `compilewatch run -- WORDS` to its end; `other` are variables that differ."""
+    """Runs `compilewatch run -- WORDS` to its end; `other` holds further environment variables."""
     full = [sys.executable, "-m", "compilewatch", "run", "--", *words]
     env = {**variables(folder, endpoint), **other}
     return subprocess.run(

@@ -1,5 +1,5 @@
-"""Each Python process below `compilewatch run` that imports torch reports, however the command
-starts it."""
+"""Each Python process below `compilewatch run` that imports torch reports, for every way to start
+the command."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
-def test_the_path_of_the_user_stays_and_needs_no_agent(
+def test_the_path_of_the_user_is_kept_and_needs_no_agent(
     folder: Path, dashboard: Dashboard, path: str
 ) -> None:
-    """The interpreter that runs the launcher finds the agent by the folder alone."""
+    """The interpreter that runs the launcher finds the agent through the folder alone."""
     for name in ("torch.py", "work.py"):
         (folder / name).write_text((folder / "library" / name).read_text())
     agent = str(AGENT)
@@ -142,7 +142,7 @@ def test_the_path_of_the_user_stays_and_needs_no_agent(
     ],
     ids=str,
 )
-def test_settings_of_python_keep_it_on(
+def test_python_settings_keep_the_agent_on(
     folder: Path, dashboard: Dashboard, other: dict[str, str]
 ) -> None:
     done = run_below(
@@ -232,7 +232,7 @@ def test_a_signal_reaches_the_command_and_ends_it(
     assert sorted(calls_of_processes(dashboard).values()) == expected
 
 
-def test_a_child_with_a_path_of_its_own_is_not_reached_and_runs(
+def test_a_child_with_its_own_path_is_not_reached_and_runs(
     folder: Path, dashboard: Dashboard
 ) -> None:
     done = run_below(

@@ -1,4 +1,5 @@
-"""A job may use any name for its files: the agent, commands on PATH and the job keep apart."""
+"""A job may use any name for its files: the names of the agent, of commands on PATH and of the job
+stay separate."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def test_a_package_of_the_job_named_build_is_no_installer(
     )
 
 
-def test_a_command_on_path_comes_before_a_file_of_its_name(
+def test_a_command_on_path_comes_before_a_file_of_the_same_name(
     folder: Path, dashboard: Dashboard
 ) -> None:
     (folder / "cat").write_text("this is no program")
@@ -110,7 +111,9 @@ def test_import_hooks_of_the_job_do_not_stop_the_agent(
     )
 
 
-def test_a_word_too_long_for_a_path_is_one_sentence(folder: Path, dashboard: Dashboard) -> None:
+def test_a_word_too_long_for_a_path_is_reported_in_one_sentence(
+    folder: Path, dashboard: Dashboard
+) -> None:
     done = run_below(folder, dashboard.endpoint, "a" * 5000)
     assert done.returncode == 2 and done.stderr.startswith(
         "compilewatch: there is no command and no file 'aaa"

@@ -1,5 +1,5 @@
-"""The folder that `compilewatch run` puts on PYTHONPATH: an interpreter that the agent does not
-fit, or a process that runs no model, is as without the folder."""
+"""The folder that `compilewatch run` puts on PYTHONPATH changes nothing for an unsupported
+interpreter or for a process that runs no model."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_the_next_sitecustomize_runs_as_without_the_folder(
     (folder / "library/sitecustomize.py").write_text(NEXT)
     program = "import sitecustomize, work; sitecustomize.Kept; work.work()"
     done = run_below(folder, dashboard.endpoint, "python", "-c", program)
-    # The launcher is a Python too.
+    # The launcher is a Python process too.
     assert done.stdout == f"next sitecustomize {folder}/library/sitecustomize.py\n" * 2
     assert (done.returncode, done.stderr, sorted(calls_of_processes(dashboard).values())) == (
         0,
@@ -138,10 +138,10 @@ sys.path.insert(0, here)
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["its folder first", "its folder last"])
-def test_a_sitecustomize_that_runs_the_next_one_itself_runs_once(
+def test_a_sitecustomize_that_runs_the_next_one_runs_once(
     folder: Path, dashboard: Dashboard, first: bool
 ) -> None:
-    """Tracers such as ddtrace start so."""
+    """Tracers such as ddtrace start this way."""
     (folder / "tracer").mkdir()
     (folder / "tracer/sitecustomize.py").write_text(CHAINS)
     (folder / "library/sitecustomize.py").write_text("print('next')\n")
@@ -176,7 +176,7 @@ def test_an_error_of_the_next_sitecustomize_is_reported_as_without_the_folder(
     assert sorted(calls_of_processes(dashboard).values()) == [5]
 
 
-def test_a_torch_that_fails_or_is_not_there_raises_its_own_error(
+def test_a_torch_that_fails_or_is_missing_raises_its_own_error(
     folder: Path, dashboard: Dashboard
 ) -> None:
     for text, error in (

@@ -1,5 +1,5 @@
-"""A file that unpacks, nests or claims far more than it holds is refused with a sentence that names
-it, in bounded memory."""
+"""A file that unpacks to, nests or claims far more than it holds is refused in bounded memory, with
+a sentence that names the file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from compilewatch.sources.inductor.loaded_keys import FILE_NAME, read_keys
 from tests.agent.programs import environment
 
 MOST_BYTES = 1 << 30
-"""Of address space: a Python with the agent in it needs a third."""
+"""Limit of the address space: a Python process with the agent needs a third of this."""
 HEAD = {"made_with": {}, "artifacts": {}, "size": 4, "sha256": "0" * 64, "unix_ms": 1, "model": ""}
 
 
 def bounded(*words: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process that gets no more memory than that."""
+    """Runs the command in a process whose address space is limited to `MOST_BYTES`."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
@@ -44,7 +44,7 @@ def bounded(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def packed(path: Path, begins: bytes, unit: bytes, megabytes: int) -> Path:
-    """A gzip file of so much."""
+    """A gzip file that unpacks to `megabytes` MiB of `unit`."""
     with gzip.open(path, "wb", compresslevel=1) as file:
         file.write(begins)
         for _ in range(megabytes):
@@ -80,12 +80,12 @@ def test_a_cache_file_that_claims_more_than_it_holds_is_refused(
     assert "bomb.cache" in done.stderr
 
 
-def test_a_list_of_keys_that_nests_without_end_is_no_list(tmp_path: Path) -> None:
+def test_a_list_of_keys_that_nests_without_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"[" * 200_000)
     assert read_keys(str(tmp_path)) == []
 
 
-def test_a_trace_that_is_a_pipe_or_a_device_is_left_alone(tmp_path: Path) -> None:
+def test_a_trace_that_is_a_pipe_or_a_device_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "dedicated_log_torch_trace_rank_0_a.log")
     (tmp_path / "dedicated_log_torch_trace_rank_1_b.log").symlink_to("/dev/zero")
     done = bounded("import-trace", str(tmp_path), "--model", "m")

@@ -1,5 +1,5 @@
-"""`compilewatch cache save` and `load` make a start on another machine warm; a file that would not
-help, or is harmed, changes nothing."""
+"""`compilewatch cache save` and `load` make a start on another machine warm; a useless or damaged
+file changes nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A place with a program, and the cache file that was made with it."""
+    """A folder with a program, and the cache file that was saved from that program."""
     need("a C++ compiler")
     place = tmp_path_factory.mktemp("place")
     (place / "warm_up.py").write_text(WARM_UP)
@@ -55,13 +55,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def on_machine(
     name: str, place: Path, *words: str, **settings: str
 ) -> subprocess.CompletedProcess[str]:
-    """A machine is a folder of compile caches here."""
+    """Here a machine is a folder of compile caches."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(place / name))
         return command(*words, folder=place, SPOOL="off", **settings)
 
 
-def test_a_start_after_a_load_is_warm_and_says_where_its_hits_came_from(folder: Path) -> None:
+def test_a_start_after_a_load_is_warm_and_reports_the_source_of_its_hits(folder: Path) -> None:
     loaded = on_machine("second", folder, "cache", "load", "warm.cache")
     assert (loaded.returncode, loaded.stderr) == (0, "")
     assert "loaded 2 entries (1 aot_autograd, 1 inductor)" in loaded.stdout
@@ -81,7 +81,7 @@ def test_a_start_after_a_load_is_warm_and_says_where_its_hits_came_from(folder: 
     assert compilation.cache == {"fx": "hit", "aot": "hit", "mega": "hit"}
 
 
-def test_a_start_without_it_is_cold_and_speaks_of_no_mega_cache(folder: Path) -> None:
+def test_a_start_without_a_load_is_cold_and_reports_no_mega_cache(folder: Path) -> None:
     recording = folder / "third.jsonl"
     on_machine(
         "third",
@@ -97,7 +97,7 @@ def test_a_start_without_it_is_cold_and_speaks_of_no_mega_cache(folder: Path) ->
     assert compilation.cache == {"fx": "miss", "aot": "miss"}
 
 
-def test_the_file_says_what_it_was_made_with_and_is_its_users_alone(folder: Path) -> None:
+def test_the_file_names_its_environment_and_is_private_to_its_user(folder: Path) -> None:
     file = folder / "warm.cache"
     with file.open("rb") as opened:
         told = json.loads(opened.readline().removeprefix(MAGIC))
@@ -115,7 +115,7 @@ def altered(folder: Path, name: str, before: bytes, after: bytes) -> str:
     return name
 
 
-def test_a_file_of_another_torch_is_not_loaded_and_the_check_says_the_same(folder: Path) -> None:
+def test_a_file_of_another_torch_is_not_loaded_and_the_check_agrees(folder: Path) -> None:
     other = altered(folder, "other.cache", b'"torch": "2.', b'"torch": "1.')
     done = on_machine("fourth", folder, "cache", "load", other)
     assert done.returncode == 1
@@ -143,7 +143,7 @@ def test_a_file_of_another_torch_is_not_loaded_and_the_check_says_the_same(folde
         (lambda data: b"", "is not a file of `compilewatch cache save`"),
     ],
 )
-def test_a_harmed_file_is_one_sentence(
+def test_a_damaged_file_is_reported_in_one_sentence(
     folder: Path, tmp_path: Path, harm: object, sentence: str
 ) -> None:
     assert callable(harm)
@@ -185,14 +185,14 @@ def test_a_program_that_fails_or_compiles_nothing_leaves_no_file(
         (["load", "nothing.cache"], "nothing.cache cannot be read: No such file or directory"),
     ],
 )
-def test_wrong_use_is_one_sentence_before_anything_runs(
+def test_wrong_usage_is_reported_in_one_sentence_before_anything_runs(
     folder: Path, words: list[str], sentence: str
 ) -> None:
     done = on_machine("eighth", folder, "cache", *words)
     assert (done.returncode, sentence in done.stderr, done.stdout) == (2, True, "")
 
 
-def test_a_list_of_brought_keys_that_is_damaged_costs_the_marks_alone(tmp_path: Path) -> None:
+def test_a_damaged_list_of_loaded_keys_costs_the_marks_alone(tmp_path: Path) -> None:
     for text in ("", "{", '{"a": 1}', "[1, null]", "\0"):
         (tmp_path / FILE_NAME).write_text(text)
         assert read_local_keys({"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}) == []

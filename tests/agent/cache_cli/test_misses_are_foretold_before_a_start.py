@@ -1,5 +1,5 @@
-"""`compilewatch cache-check` names before a start what will miss the compile caches, and the start
-misses for just that."""
+"""`compilewatch cache-check` predicts the compile cache misses of a start and their cause, and the
+start then misses for that cause."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_start_in_the_same_environment_is_warm(place: Path) -> None:
     assert compilation.cache == {"fx": "hit", "aot": "hit"}
 
 
-def test_a_variable_that_changes_an_option_is_named_and_the_start_misses_for_it(
+def test_a_changed_variable_that_changes_an_option_is_named_and_the_start_misses_for_it(
     place: Path,
 ) -> None:
     code, outlook = check(
@@ -97,7 +97,7 @@ def test_a_variable_that_changes_an_option_is_named_and_the_start_misses_for_it(
     assert outlook["answer"] == f"will miss: {outlook['misses'][0]}"
     shutil.copytree(
         place / "spool", place / "other spool"
-    )  # the other tests' last run stays the first one
+    )  # keep the first run as the last run for the other tests
     (compilation,) = start(
         place, "changed.jsonl", "other spool", TORCHINDUCTOR_MAX_AUTOTUNE_GEMM="1"
     )
@@ -105,7 +105,7 @@ def test_a_variable_that_changes_an_option_is_named_and_the_start_misses_for_it(
     assert compilation.miss == "env TORCHINDUCTOR_MAX_AUTOTUNE_GEMM"
 
 
-def test_a_variable_with_the_value_that_is_the_default_is_no_certain_miss(place: Path) -> None:
+def test_a_variable_set_to_the_default_is_no_certain_miss(place: Path) -> None:
     code, outlook = check(place, TORCHINDUCTOR_MAX_AUTOTUNE="0")
     assert (code, outlook["misses"], outlook["possible"]) == (
         0,
@@ -114,14 +114,14 @@ def test_a_variable_with_the_value_that_is_the_default_is_no_certain_miss(place:
     )
 
 
-def test_a_folder_without_what_earlier_runs_compiled_is_named(place: Path, tmp_path: Path) -> None:
+def test_a_folder_without_the_entries_of_earlier_runs_is_named(place: Path, tmp_path: Path) -> None:
     code, outlook = check(place, TORCHINDUCTOR_CACHE_DIR=str(tmp_path))
     assert code == 1
     (missed,) = outlook["misses"]
     assert missed.startswith(f"cache folder {tmp_path} holds none of the ")
 
 
-def test_people_read_lines_instead_of_an_object(place: Path) -> None:
+def test_people_read_lines_instead_of_json(place: Path) -> None:
     done = command("cache-check", "--model", "ranker", folder=place, SPOOL=str(place / "spool"))
     assert "compared with the last run of ranker on this machine" in done.stdout
     assert "not checked: the model's code" in done.stdout
@@ -142,7 +142,7 @@ def test_people_read_lines_instead_of_an_object(place: Path) -> None:
         (["cache-check", "--file", "nowhere"], "nowhere cannot be read: No such file or directory"),
     ],
 )
-def test_where_nothing_can_be_compared_a_sentence_says_why(
+def test_a_sentence_explains_why_nothing_can_be_compared(
     place: Path, words: list[str], sentence: str
 ) -> None:
     done = command(*words, folder=place, SPOOL=str(place / "spool"))
@@ -178,7 +178,7 @@ def test_a_folder_that_cannot_be_written_may_make_every_start_miss(tmp_path: Pat
         )
 
 
-def test_versions_and_the_type_of_gpu_are_named_the_most_fundamental_first(tmp_path: Path) -> None:
+def test_versions_and_gpu_type_are_named_most_fundamental_first(tmp_path: Path) -> None:
     now = {"torch": "2.13.0", "triton": "3.6", "gpu": "NVIDIA H200"}
     outlook = forecast_of(
         "ranker", ran(), now, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path)
@@ -190,7 +190,7 @@ def test_versions_and_the_type_of_gpu_are_named_the_most_fundamental_first(tmp_p
     ]
 
 
-def test_what_one_side_does_not_know_is_no_difference(tmp_path: Path) -> None:
+def test_a_value_unknown_on_one_side_is_no_difference(tmp_path: Path) -> None:
     (tmp_path / "fxgraph" / "ke" / "fkey").mkdir(parents=True)
     (tmp_path / "fxgraph" / "ke" / "fkey" / "entry").touch()
     outlook = forecast_of(
@@ -199,14 +199,14 @@ def test_what_one_side_does_not_know_is_no_difference(tmp_path: Path) -> None:
     assert outlook.misses == []
 
 
-def test_a_torch_of_the_same_name_and_other_sources_is_told(tmp_path: Path) -> None:
+def test_a_torch_of_the_same_name_and_other_sources_is_reported(tmp_path: Path) -> None:
     outlook = forecast_of(
         "ranker", ran(), BEFORE, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path)
     )
     assert outlook.misses[0] == "torch: the same version, built from other sources"
 
 
-def test_an_option_that_code_set_is_not_foretold(tmp_path: Path) -> None:
+def test_an_option_that_code_set_is_not_predicted(tmp_path: Path) -> None:
     name, here = "inductor_config[max_autotune]", {"inductor_config[max_autotune]": "off"}
     parts = KeyParts("", here, dict(OWN))
     by_code = ran(**{name: "on"})
@@ -221,6 +221,6 @@ def test_an_option_that_code_set_is_not_foretold(tmp_path: Path) -> None:
     )
 
 
-def test_a_torch_that_does_not_tell_its_options_is_said_to(tmp_path: Path) -> None:
+def test_a_torch_that_does_not_provide_its_options_is_reported(tmp_path: Path) -> None:
     outlook = forecast_of("ranker", ran(), BEFORE, None, str(tmp_path))
     assert "torch's options: this torch does not provide them" in outlook.unseen

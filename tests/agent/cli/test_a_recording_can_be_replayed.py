@@ -1,5 +1,5 @@
-"""Reports recorded to a file are sent later, with their times moved so that the last window ends
-now."""
+"""Reports that were recorded to a file are sent later, with their times shifted so that the last
+window ends now."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_every_window_arrives_as_it_was(recording: Path, dashboard: Dashboard) -
     )
 
 
-def test_a_second_replay_sends_the_same_instance_and_new_ids_another(
+def test_a_second_replay_sends_the_same_instance_or_with_new_ids_another(
     recording: Path, dashboard: Dashboard
 ) -> None:
     for words in ([], [], ["--new-ids"]):
@@ -64,7 +64,7 @@ def test_a_second_replay_sends_the_same_instance_and_new_ids_another(
     assert dashboard.calls("forward") == 80
 
 
-def test_shifted_times_keep_their_distances(recording: Path, dashboard: Dashboard) -> None:
+def test_shifted_times_keep_their_intervals(recording: Path, dashboard: Dashboard) -> None:
     lines = [json.loads(line) for line in recording.read_text().splitlines()]
     for line in lines:
         for report in line["reports"]:
@@ -108,7 +108,7 @@ def test_many_windows_go_in_batches(tmp_path: Path, dashboard: Dashboard) -> Non
         ('{"v": 1}', "line 1: sent: is missing"),
     ],
 )
-def test_a_file_with_nothing_whole_is_one_sentence(
+def test_a_file_without_a_whole_line_is_reported_in_one_sentence(
     tmp_path: Path, content: str | None, said: str
 ) -> None:
     path = tmp_path / "wrong.jsonl"
@@ -119,12 +119,12 @@ def test_a_file_with_nothing_whole_is_one_sentence(
     assert said in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_half_a_line_is_left_out_and_named(recording: Path, dashboard: Dashboard) -> None:
+def test_a_partial_line_is_skipped_and_named(recording: Path, dashboard: Dashboard) -> None:
     whole = recording.read_bytes()
     other = whole.replace(json.loads(whole.splitlines()[0])["instance"]["id"].encode(), b"b" * 26)
     first, torn = other.splitlines(keepends=True)[0], other.splitlines()[-1][:-40]
-    # One process was killed in the middle of a line, another one went on from there, and was killed
-    # as well.
+    # One process was killed in the middle of a line; another process continued from that point and
+    # was killed too.
     recording.write_bytes(first + torn + whole + torn)
     done = command("replay", str(recording), ENDPOINT=dashboard.endpoint, API_KEY="k")
     assert (done.returncode, done.stderr) == (1, "")
@@ -142,7 +142,7 @@ def recorded_in(lines: bytes) -> list[object]:
     return [report for line in lines.splitlines() for report in json.loads(line)["reports"]]
 
 
-def test_a_packed_recording_that_breaks_off_is_sent_up_to_there(
+def test_a_truncated_packed_recording_is_sent_up_to_the_break(
     recording: Path, dashboard: Dashboard
 ) -> None:
     instance = {"id": "a" * 26, "started": 0.0, "model": "m", "version": "1"}
@@ -163,7 +163,7 @@ def test_a_packed_recording_that_breaks_off_is_sent_up_to_there(
     assert 0 < len(dashboard.acked) < 20_000
 
 
-def test_a_refused_key_is_said_and_fails(
+def test_a_refused_key_is_reported_and_fails(
     recording: Path, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = json.dumps({"cw": 1, "code": "bad_key", "detail": "the key is unknown"}).encode()

@@ -1,5 +1,5 @@
-"""A folder that torch wrote under TORCH_TRACE becomes the reports that the agent would have sent of
-compilations."""
+"""A folder that torch wrote under TORCH_TRACE becomes the reports of compilations that the agent
+would have sent."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ try:
 except Exception:
     pass
 """
-FULLGRAPH = "a trace does not say fullgraph: a failure that was raised reads as a frame left eager"
+FULLGRAPH = "a trace lacks fullgraph: a failure that was raised reads as a frame left eager"
 NOT_IN_A_TRACE = {"backend", "mode", "fullgraph", "miss", "in_request"}
 NAME = "dedicated_log_torch_trace_abcdefgh.log"
 IMPORT = ("--model", "m", "--model-version", "7")
@@ -64,7 +64,7 @@ IMPORT = ("--model", "m", "--model-version", "7")
 
 @dataclass
 class Ran:
-    """A job with both accounts of it: torch's, and that of the agent."""
+    """A job recorded twice: by torch's trace and by the agent."""
 
     folder: Path
     traces: Path
@@ -117,7 +117,7 @@ def imported(ran: Ran, name: str) -> tuple[list[Any], list[Report]]:
 
 @pytest.fixture(scope="module")
 def both(ran: Ran) -> tuple[list[Compile], list[Compile], list[Report]]:
-    """The agent's compilations, the imported ones, and the imported reports."""
+    """The agent's compilations, the imported compilations, and the imported reports."""
     reports = imported(ran, "both.jsonl")[1]
     return compiles_of(ran.agent), compiles_of(reports), reports
 
@@ -133,7 +133,7 @@ def findings(reports: list[Report], kind: str) -> Counter[tuple[str, str]]:
     return found
 
 
-def test_compilations_are_those_that_the_agent_told(
+def test_compilations_are_those_that_the_agent_reported(
     both: tuple[list[Compile], list[Compile], list[Report]],
 ) -> None:
     agent, trace, _ = both
@@ -163,7 +163,7 @@ def test_compilations_are_those_that_the_agent_told(
     )
 
 
-def test_what_a_trace_does_not_say_is_left_empty(
+def test_fields_that_a_trace_lacks_are_empty(
     both: tuple[list[Compile], list[Compile], list[Report]],
 ) -> None:
     empty = Compile(0.0, "", "first", "ok")
@@ -179,13 +179,13 @@ def test_what_a_trace_does_not_say_is_left_empty(
     assert all(finding.kind != "cache_miss" for report in both[2] for finding in report.findings)
 
 
-def test_phases_are_those_that_the_agent_told(
+def test_phases_are_those_that_the_agent_reported(
     both: tuple[list[Compile], list[Compile], list[Report]],
 ) -> None:
     for mine, its in zip(both[0], both[1], strict=True):
         told = dict(mine.seconds)
-        # Reading headers is timed by the agent's own hook; without it this time is the C++
-        # compiler's and the code generator's.
+        # The agent's own hook times the reading of headers; without that hook this time belongs to
+        # the C++ compiler and the code generator.
         headers = told.pop("headers", 0.0)
         assert set(its.seconds) == set(told)
         assert its.seconds == pytest.approx(told, abs=0.002 + headers)
@@ -194,7 +194,7 @@ def test_phases_are_those_that_the_agent_told(
         )
 
 
-def test_breaks_guards_and_latched_frames_are_those_that_the_agent_told(
+def test_breaks_guards_and_fallback_frames_are_those_that_the_agent_reported(
     ran: Ran, both: tuple[list[Compile], list[Compile], list[Report]]
 ) -> None:
     trace = both[2]
@@ -215,7 +215,7 @@ def test_breaks_guards_and_latched_frames_are_those_that_the_agent_told(
     assert latched == [[("scaled", "limit")], [("scaled", "limit"), ("strict", "skip")]], FULLGRAPH
 
 
-def test_windows_follow_one_another_and_the_identity_is_that_of_the_process(ran: Ran) -> None:
+def test_windows_are_consecutive_and_carry_the_identity_of_the_process(ran: Ran) -> None:
     [identity], reports = imported(ran, "identity.jsonl")
     agent = recorded(ran.folder / "agent.jsonl")[0][-1]
     assert [report.seq for report in reports] == [
@@ -235,11 +235,11 @@ def test_windows_follow_one_another_and_the_identity_is_that_of_the_process(ran:
     )
 
 
-def test_a_second_import_says_the_same(ran: Ran) -> None:
+def test_a_second_import_sends_the_same_reports(ran: Ran) -> None:
     first, second = ([] for _ in range(2))
     for lines, name in ((first, "first.jsonl"), (second, "second.jsonl")):
         imported(ran, name)
-        # Only the moment of sending differs.
+        # Only the time of sending differs.
         lines += [
             {**json.loads(line), "sent": 0} for line in (ran.folder / name).read_text().splitlines()
         ]
@@ -285,14 +285,14 @@ def damaged(whole: bytes, chance: random.Random) -> Iterator[bytes]:
         yield b"".join(lines)
 
 
-def test_a_damaged_trace_is_read_as_far_as_it_goes(ran: Ran, tmp_path: Path) -> None:
+def test_a_damaged_trace_is_read_up_to_the_damage(ran: Ran, tmp_path: Path) -> None:
     whole, path = ran.trace.read_bytes(), tmp_path / NAME
     wrong = 0
     for number, content in enumerate(damaged(whole, random.Random(7))):
         path.write_bytes(content)
         try:
             _, damages, count = read(tmp_path)
-        except Exception as error:  # noqa: BLE001 - one sentence is what a person may get, and nothing else
+        except Exception as error:  # noqa: BLE001 - a person must get one sentence and nothing else
             assert type(error).__name__ == "AgentError", (number, error)
             continue
         wrong += bool(count)

@@ -1,5 +1,5 @@
-"""Files of a trace are read as a stream: ranks, windows and years are told from what stands in
-them, and nothing huge is held."""
+"""Trace files are read as a stream: ranks, windows and years come from the content of the files,
+and nothing huge is held in memory."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_an_old_trace_is_refused_unless_it_is_shifted(tmp_path: Path, dashboard:
     assert last.compiles[0].at - first.compiles[0].at == pytest.approx(60, abs=0.01)
 
 
-def test_a_december_trace_that_was_written_in_january_is_of_the_year_before(tmp_path: Path) -> None:
+def test_a_december_trace_written_in_january_belongs_to_the_year_before(tmp_path: Path) -> None:
     december = time.mktime((2025, 12, 31, 23, 0, 0, 0, 0, -1))
     path = tmp_path / NAME
     path.write_text(head(december, {"str": ["a", 0]}))
@@ -114,7 +114,7 @@ def test_a_december_trace_that_was_written_in_january_is_of_the_year_before(tmp_
         ({NAME: ""}, "is empty"),
     ],
 )
-def test_a_folder_without_a_trace_is_one_sentence(
+def test_a_folder_without_a_trace_is_reported_in_one_sentence(
     tmp_path: Path, content: dict[str, str] | None, said: str
 ) -> None:
     for name, text in (content or {}).items():
@@ -125,7 +125,7 @@ def test_a_folder_without_a_trace_is_one_sentence(
     assert said in done.stderr
 
 
-def test_a_huge_payload_is_never_held(tmp_path: Path) -> None:
+def test_a_huge_payload_is_never_held_in_memory(tmp_path: Path) -> None:
     path, now = tmp_path / NAME, time.time() - 100
     with path.open("w") as file:
         file.write(head(now, {"chromium_event": {}}) + '\t{\n\t  "name": "x",\n')
@@ -165,7 +165,7 @@ print(len(process.reports[0].compiles), damaged, (resource.getrusage(resource.RU
         {"stack_trace": [1]},
     ],
 )
-def test_a_record_with_a_field_of_another_kind_is_still_told(
+def test_a_record_with_a_field_of_another_type_is_still_reported(
     tmp_path: Path, field: dict[str, Any]
 ) -> None:
     (tmp_path / NAME).write_text(record(time.time() - 100, **field))
@@ -173,7 +173,7 @@ def test_a_record_with_a_field_of_another_kind_is_still_told(
     assert sum(len(report.compiles) for report in process.reports) + len(damages) == 1
 
 
-def test_a_function_of_a_library_stands_at_the_users_line_that_calls_it(tmp_path: Path) -> None:
+def test_a_library_function_is_attributed_to_the_users_line_that_calls_it(tmp_path: Path) -> None:
     stack = [
         "Line: 9, Name: main, Filename: /home/me/serve.py",
         "Line: 5, Name: run, Filename: /x/site-packages/library/layers.py",

@@ -1,5 +1,5 @@
-"""A program under `compilewatch run` has the name, arguments, path, flags, main module and end that
-Python gives it."""
+"""A program under `compilewatch run` gets the same name, arguments, path, flags, main module and
+end as under Python."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def started(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("words", AS_PYTHON, ids=" ".join)
-def test_the_program_cannot_tell_the_difference(words: list[str], folder: Path) -> None:
+def test_the_program_cannot_detect_the_difference(words: list[str], folder: Path) -> None:
     expected, found = plain(words, folder), started(["python", *words], folder)
     assert (found.returncode, found.stdout) == (0, expected.stdout), found.stderr
 
@@ -139,14 +139,16 @@ def test_spawned_children_find_their_main_module(folder: Path) -> None:
         ("def", 1),
     ],
 )
-def test_its_end_is_the_end_of_the_command(body: str, status: int, folder: Path) -> None:
+def test_the_end_of_the_program_is_the_end_of_the_command(
+    body: str, status: int, folder: Path
+) -> None:
     (folder / "ending.py").write_text(body)
     expected, found = plain(["ending.py"], folder), started(["ending.py"], folder)
     assert (found.returncode, expected.returncode) == (status, status)
     assert found.stderr.splitlines()[-1:] == expected.stderr.splitlines()[-1:]
 
 
-def test_options_of_the_interpreter_hold_for_a_program_without_python_before_it(
+def test_interpreter_options_apply_to_a_program_without_a_leading_python(
     folder: Path,
 ) -> None:
     """A launcher of another project starts workers as `python -u -m compilewatch run --
@@ -167,7 +169,7 @@ def test_options_of_the_interpreter_hold_for_a_program_without_python_before_it(
 
 
 def test_python_is_the_interpreter_of_the_launcher(folder: Path) -> None:
-    """Also where another one comes first on PATH."""
+    """Even if another Python comes first on PATH."""
     (folder / "python").write_text("#!/bin/sh\nexit 9\n")
     (folder / "python").chmod(0o700)
     words = [
@@ -196,7 +198,9 @@ def test_python_is_the_interpreter_of_the_launcher(folder: Path) -> None:
         (["./broken"], "broken cannot be started: Exec format error"),
     ],
 )
-def test_an_unknown_command_is_one_sentence(words: list[str], message: str, tmp_path: Path) -> None:
+def test_an_unknown_command_is_reported_in_one_sentence(
+    words: list[str], message: str, tmp_path: Path
+) -> None:
     (tmp_path / "broken").write_text("no program")
     (tmp_path / "broken").chmod(0o700)
     done = command("run", "--", *words, folder=tmp_path)

@@ -1,4 +1,4 @@
-"""`doctor`, `run` and `version` do what a stranger expects of them."""
+"""`doctor`, `run` and `version` do what a new user expects."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_version_prints_the_version() -> None:
     )
 
 
-def test_doctor_says_whether_another_job_can_sign_commands(dashboard: Dashboard) -> None:
+def test_doctor_reports_whether_another_job_can_sign_commands(dashboard: Dashboard) -> None:
     settings = {
         "ENDPOINT": dashboard.endpoint,
         "API_KEY": "k",
@@ -57,7 +57,7 @@ def test_doctor_says_whether_another_job_can_sign_commands(dashboard: Dashboard)
     )
 
 
-def test_doctor_says_that_all_is_well(dashboard: Dashboard) -> None:
+def test_doctor_reports_a_healthy_setup(dashboard: Dashboard) -> None:
     done = command("doctor", "--json", ENDPOINT=dashboard.endpoint, API_KEY="k", MODEL="m")
     found = json.loads(done.stdout)
     assert done.returncode == 0
@@ -75,7 +75,7 @@ def test_doctor_says_that_all_is_well(dashboard: Dashboard) -> None:
 
 @pytest.fixture
 def without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Python that has no torch, for what has nothing to do with it."""
+    """A Python without torch, for tests that are not about torch."""
     (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
 
@@ -104,7 +104,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("status", "body", "said", "advice"), WRONG.values(), ids=WRONG.keys())
 @pytest.mark.usefixtures("without_torch")
-def test_doctor_says_what_is_wrong_and_what_to_do(
+def test_doctor_names_the_fault_and_the_remedy(
     dashboard: Dashboard, status: int, body: object, said: str, advice: str
 ) -> None:
     dashboard.scripts = [
@@ -127,7 +127,7 @@ def test_doctor_says_what_is_wrong_and_what_to_do(
 
 
 @pytest.mark.usefixtures("without_torch")
-def test_doctor_says_when_nobody_answers_or_nothing_is_set(tmp_path: Path) -> None:
+def test_doctor_reports_no_answer_and_missing_settings(tmp_path: Path) -> None:
     away = command("doctor", ENDPOINT="http://127.0.0.1:9", API_KEY="k", MODEL="m")
     assert away.returncode == 1 and "cannot be reached: ConnectionRefusedError" in away.stdout
     unset = command("doctor")
@@ -153,7 +153,7 @@ def test_every_command_explains_itself_and_its_exit_codes(name: str) -> None:
         )
 
 
-def test_run_watches_what_a_program_compiles(tmp_path: Path, dashboard: Dashboard) -> None:
+def test_run_watches_compilations_of_a_program(tmp_path: Path, dashboard: Dashboard) -> None:
     (tmp_path / "serve.py").write_text(PROGRAM)
     done = command(
         "run",
@@ -173,9 +173,7 @@ def test_run_watches_what_a_program_compiles(tmp_path: Path, dashboard: Dashboar
     assert dashboard.requests[0]["instance"]["model"] == "m"
 
 
-def test_run_watches_once_what_the_program_watches_itself(
-    tmp_path: Path, dashboard: Dashboard
-) -> None:
+def test_run_watches_once_if_the_program_also_watches(tmp_path: Path, dashboard: Dashboard) -> None:
     (tmp_path / "python_serve.py").write_text(
         "import compilewatch\n" + PROGRAM.replace("torch.compile", "compilewatch.compile")
     )

@@ -1,5 +1,5 @@
-"""Of a command that is forged, replayed, expired, foreign, oversized or malformed nothing is
-followed; each is counted and told."""
+"""A command that is forged, replayed, expired, foreign, oversized or malformed is not executed;
+each refusal is counted and reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Build = Callable[[], Any]
 
 
 def fields(**changes: Any) -> dict[str, Any]:
-    """A good command as JSON has it, but for the changes."""
+    """The fields of a valid command as JSON, except for `changes`."""
     now = time.time()
     good = {
         "v": 1,
@@ -54,7 +54,7 @@ def fields(**changes: Any) -> dict[str, Any]:
 
 
 def signed(data: Any, key: str = KEY) -> dict[str, str]:
-    """Signed as a dashboard would, whatever it is."""
+    """Any data, signed as a dashboard would sign it."""
     body = data if isinstance(data, bytes) else json.dumps(data).encode()
     return sealed(hmac.new(key.encode(), CONTEXT + body, hashlib.sha256).digest() + body)
 
@@ -113,7 +113,7 @@ BAD: dict[str, tuple[str, Build]] = {
     "for another version": ("wrong_target", lambda: signed(fields(version="2"))),
     "for another environment": ("wrong_target", lambda: signed(fields(environment="staging"))),
     "a verb that the job did not allow": ("not_allowed", lambda: signed(fields(verb="freeze"))),
-    "a verb that there is not": ("unknown_verb", lambda: signed(fields(verb="exec"))),
+    "an unknown verb": ("unknown_verb", lambda: signed(fields(verb="exec"))),
     "oversized": ("too_large", lambda: signed(fields(model="m" * 8000))),
     "no object": ("malformed", lambda: "eager"),
     "no text": ("malformed", lambda: {"signed": 5}),
@@ -130,14 +130,14 @@ BAD: dict[str, tuple[str, Build]] = {
     ),
     "a time beyond all calendars": ("wrong_type", lambda: signed(fields(expires=1e300))),
     "a field too few": ("wrong_type", lambda: signed(without("counter"))),
-    "a field that there is not": ("wrong_type", lambda: signed(fields(shell="rm"))),
+    "an unknown field": ("wrong_type", lambda: signed(fields(shell="rm"))),
     "nested too deep": ("malformed", lambda: signed(b"[" * 4000)),
 }
 
 
 @pytest.fixture
 def commands(window: Callable[[], Report]) -> Iterator[CommandHandler]:
-    """Of a job that allows `eager`, with one callable that could be switched."""
+    """The commands of a job that allows `eager`, with one callable that can be switched."""
     config = Config(
         model="ranker", endpoint="http://127.0.0.1:9", allow_remote=("eager",), command_key=KEY
     )
@@ -153,12 +153,12 @@ def receipts(report: Report) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_it_is_not_followed_but_counted_and_told(
+def test_it_is_refused_counted_and_reported(
     name: str, commands: CommandHandler, window: Callable[[], Report]
 ) -> None:
     code, build = BAD[name]
     given = build()
-    for _ in range(3):  # it stands in every answer
+    for _ in range(3):  # every answer repeats the command
         commands.handle([given])
     assert KILL_SWITCH.command is None and code in REFUSALS
     assert commands.refused == {code: 3}
@@ -166,7 +166,7 @@ def test_it_is_not_followed_but_counted_and_told(
     assert (told["state"], told["why"], told["refused"]) == ("refused", code, 1)
 
 
-def test_a_good_one_is_followed_so_the_table_means_something(
+def test_a_good_command_is_executed_so_the_table_is_meaningful(
     commands: CommandHandler, window: Callable[[], Report]
 ) -> None:
     assert len(BAD) >= 25
@@ -175,7 +175,7 @@ def test_a_good_one_is_followed_so_the_table_means_something(
     assert [told["state"] for told in receipts(window())] == ["accepted", "applied"]
 
 
-def test_an_earlier_number_does_not_come_back(commands: CommandHandler) -> None:
+def test_a_replayed_earlier_counter_is_refused(commands: CommandHandler) -> None:
     first, taken_back = (
         signed(fields(counter=7)),
         signed(fields(id="a1.2", counter=8, verb="restore")),
@@ -188,7 +188,7 @@ def test_an_earlier_number_does_not_come_back(commands: CommandHandler) -> None:
     assert KILL_SWITCH.command is None and commands.refused == {"replayed": 2}
 
 
-def test_a_flood_is_counted_and_told_in_few_words(
+def test_a_flood_is_counted_and_reported_in_few_words(
     commands: CommandHandler, window: Callable[[], Report]
 ) -> None:
     for answer in range(20):
@@ -206,7 +206,7 @@ def test_a_flood_is_counted_and_told_in_few_words(
     assert len(told) == MAX_REFUSAL_RECEIPTS and {one["state"] for one in told} == {"refused"}
 
 
-def test_a_job_that_allows_nothing_tells_that_it_was_asked(
+def test_a_job_that_allows_nothing_reports_the_command(
     start: Callable[..., None], dashboard: Dashboard
 ) -> None:
     dashboard.commands = [signed(fields())]
@@ -229,7 +229,7 @@ def test_a_job_that_allows_nothing_tells_that_it_was_asked(
     assert compilewatch.agent.AGENT.worker is not None
 
 
-def test_what_a_dashboard_signs_is_what_a_job_opens(commands: CommandHandler) -> None:
+def test_a_command_that_a_dashboard_signs_is_accepted_by_a_job(commands: CommandHandler) -> None:
     now = time.time()
     good = Command(
         "a1.1", "8charsid", "eager", 1, "ranker", "1", "production", now, now + 30, share=1.0

@@ -1,5 +1,5 @@
-"""A job with a public key follows what that key signed and nothing else: no MAC, no other key, no
-key that came with the command."""
+"""A job with a public key executes only commands that this key signed: no MAC, no other key, and no
+key that came with the command counts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BAD: dict[str, tuple[str, Callable[[], Any]]] = {
         "not_signed",
         lambda: both(command(), OTHER_SECRET),
     ),
-    "it says that its signature is this key's": (
+    "its signature claims to be of this key": (
         "forged",
         lambda: {**both(command()), **signed(command(), OTHER_SECRET, label=PUBLIC)},
     ),
@@ -59,15 +59,15 @@ BAD: dict[str, tuple[str, Callable[[], Any]]] = {
     "signed in the context of the MAC": ("forged", lambda: signed(command(), context=CONTEXT)),
     "signed without a context": ("forged", lambda: signed(command(), context=b"")),
     "without signatures": ("not_signed", lambda: {**both(command()), "ed25519": {}}),
-    "signatures that are no table": (
+    "signatures that are not a table": (
         "not_signed",
         lambda: {**both(command()), "ed25519": [SIGNATURE]},
     ),
-    "a signature that is no text": (
+    "a signature that is not text": (
         "malformed",
         lambda: {**both(command()), "ed25519": {PUBLIC: 5}},
     ),
-    "a signature that is no base64": (
+    "a signature that is not base64": (
         "malformed",
         lambda: {**both(command()), "ed25519": {PUBLIC: "eager!"}},
     ),
@@ -116,7 +116,8 @@ TABLES = ANYTHING | st.fixed_dictionaries(
 
 @pytest.fixture
 def commands(window: Callable[[], Report]) -> Iterator[CommandHandler]:
-    """Of a job that has both keys, as while a fleet goes from one to the other."""
+    """The commands of a job that has both keys, as during the migration of a fleet from one key to
+    the other."""
     KILL_SWITCH.is_allowed, KILL_SWITCH.route_count = True, 0
     route_function(len)
     made = CommandHandler(
@@ -127,7 +128,7 @@ def commands(window: Callable[[], Report]) -> Iterator[CommandHandler]:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_it_did_not_sign_is_refused_and_reported(
+def test_a_command_that_the_key_did_not_sign_is_refused_and_reported(
     name: str, commands: CommandHandler, window: Callable[[], Report]
 ) -> None:
     code, build = BAD[name]
@@ -138,14 +139,14 @@ def test_what_it_did_not_sign_is_refused_and_reported(
 
 
 @given(TABLES)
-def test_whatever_an_answer_holds_is_refused_with_a_reason(found: Any) -> None:
+def test_every_bad_content_of_an_answer_is_refused_with_a_reason(found: Any) -> None:
     with pytest.raises(CommandRefused) as refused:
         opener_of(config_of(command_public_key=PUBLIC))(found)
     assert refused.value.code in REFUSALS
 
 
 @pytest.mark.parametrize("form", [signed, both])
-def test_what_it_signed_is_followed(
+def test_a_command_that_the_key_signed_is_executed(
     form: Callable[..., dict[str, Any]], commands: CommandHandler
 ) -> None:
     commands.handle([form(command())])
@@ -156,12 +157,12 @@ def test_what_it_signed_is_followed(
     )
 
 
-def test_a_wrong_mac_with_its_signature_counts_for_nothing(commands: CommandHandler) -> None:
+def test_a_wrong_mac_next_to_a_good_signature_is_ignored(commands: CommandHandler) -> None:
     commands.handle([both(command(), key=f"cw_cmd_8charsid_{'o' * 49}")])
     assert KILL_SWITCH.command is not None and not commands.refused
 
 
-def test_a_dashboard_that_changes_its_key_signs_with_the_one_before_as_well(
+def test_a_dashboard_that_changes_its_key_also_signs_with_the_previous_key(
     commands: CommandHandler,
 ) -> None:
     order = command()
@@ -172,7 +173,7 @@ def test_a_dashboard_that_changes_its_key_signs_with_the_one_before_as_well(
     assert KILL_SWITCH.command is not None and not commands.refused
 
 
-def test_an_earlier_command_of_the_same_key_does_not_come_back(commands: CommandHandler) -> None:
+def test_a_replayed_earlier_command_of_the_same_key_is_refused(commands: CommandHandler) -> None:
     first = signed(command(7))
     commands.handle([first])
     commands.handle([signed(command(8, verb="restore"))])
@@ -180,7 +181,7 @@ def test_an_earlier_command_of_the_same_key_does_not_come_back(commands: Command
     assert KILL_SWITCH.command is None and commands.refused == {"replayed": 1}
 
 
-def test_a_job_with_the_symmetric_key_alone_follows_its_mac_for_this_release(
+def test_a_job_with_only_the_symmetric_key_accepts_its_mac_in_this_release(
     window: Callable[[], Report],
 ) -> None:
     KILL_SWITCH.is_allowed, KILL_SWITCH.route_count = True, 0
@@ -195,7 +196,7 @@ def test_a_job_with_the_symmetric_key_alone_follows_its_mac_for_this_release(
         made.close()
 
 
-def test_each_job_says_what_it_verifies_commands_by() -> None:
+def test_each_job_reports_how_it_verifies_commands() -> None:
     found = {
         name: CommandHandler(config_of(**keys), RECORDER, lambda: ME).signatures
         for name, keys in {

@@ -1,5 +1,5 @@
-"""A real torch process is frozen, run eager and let go again while 8 threads call what was compiled
-with `fullgraph=True`."""
+"""A real torch process is frozen, run eager and restored while 8 threads call a function that was
+compiled with `fullgraph=True`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.machine import need
 
 JOB = Path(__file__).parents[1] / "switched_job.py"
 SECONDS = float(os.environ.get("COMPILEWATCH_TEST_SWITCH_SECONDS", "3"))
-"""How long it goes to and fro; 300 were tried by hand."""
+"""Duration of the test; 300 s were tried by hand."""
 
 
 class Job:
-    """The process, and what its receipts say."""
+    """The process and its command receipts."""
 
     def __init__(self, dashboard: Dashboard, backend: str) -> None:
         self.dashboard, self.counter = dashboard, 0
@@ -47,7 +47,7 @@ class Job:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def told(self, state: str, counter: int | None = None) -> list[dict[str, Any]]:
+    def receipts(self, state: str, counter: int | None = None) -> list[dict[str, Any]]:
         facts = [
             fact for report in self.dashboard.acked.values() for fact in report.get("facts", ())
         ]
@@ -57,7 +57,7 @@ class Job:
         ]
 
     def order(self, verb: str, seconds: float = 60.0) -> int:
-        """Has every answer carry this command from now on."""
+        """Puts this command into every answer from now on."""
         self.counter += 1
         now = time.time()
         made = Command(
@@ -76,10 +76,10 @@ class Job:
         return self.counter
 
     def until(self, state: str, counter: int) -> None:
-        self.dashboard.wait(lambda _: bool(self.told(state, counter)))
+        self.dashboard.wait(lambda _: bool(self.receipts(state, counter)))
 
     def fresh_size(self) -> dict[str, Any]:
-        """What a call with a size that was never seen before did."""
+        """The counts of a call with a new size."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -120,14 +120,14 @@ def test_no_call_raises_and_every_result_stays(
     one.until("applied", one.order("eager"))
     assert one.fresh_size() == {"compiled": 0, "same": True, "raised": []}
     one.order("restore")
-    dashboard.wait(lambda _: len(one.told("ended")) == 2)
+    dashboard.wait(lambda _: len(one.receipts("ended")) == 2)
     assert one.fresh_size() == {"compiled": 2, "same": True, "raised": []}
     stop = time.monotonic() + SECONDS
     while time.monotonic() < stop:
         for verb in ("freeze", "eager", "freeze", "restore"):
             one.until("accepted", one.order(verb))
     one.order("eager")
-    # Whether calls ran compiled is looked at for a part of the time.
+    # The agent samples during only a part of the time whether calls ran compiled.
     dashboard.wait(
         lambda _: any(region.eager_by.get("stance") for region in dashboard.regions("score"))
     )
@@ -138,10 +138,10 @@ def test_no_call_raises_and_every_result_stays(
         f"{backend}: {sum(found['calls']):,} calls of {len(found['calls'])} threads, "
         f"{one.counter} commands in {SECONDS:g} s"
     )
-    assert min(found["calls"]) > 0 and one.told("refused") == []
+    assert min(found["calls"]) > 0 and one.receipts("refused") == []
 
 
-def test_it_ends_by_itself_while_the_dashboard_is_silent(
+def test_a_command_expires_while_the_dashboard_is_silent(
     job: Callable[[str], Job], dashboard: Dashboard
 ) -> None:
     one = job("eager")
@@ -150,6 +150,6 @@ def test_it_ends_by_itself_while_the_dashboard_is_silent(
     dashboard.commands = []
     assert one.fresh_size()["compiled"] == 0
     one.until("ended", counter)
-    assert one.told("ended", counter)[0]["why"] == "expired"
+    assert one.receipts("ended", counter)[0]["why"] == "expired"
     assert one.fresh_size()["compiled"] == 2
     assert one.end()["raised"] == []

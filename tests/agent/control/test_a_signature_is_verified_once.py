@@ -1,5 +1,5 @@
-"""A signature costs the agent's thread milliseconds, so each is verified once, and an answer can
-cause eight verifications at most."""
+"""Verifying a signature costs the agent's thread milliseconds, so each signature is verified once,
+and one answer causes at most eight verifications."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.agent.signed import ME, OTHER_SECRET, PUBLIC, SECRET, command, config
 
 
 class Counted(SignatureCache):
-    """As it is; the test can ask the newest how many it verified."""
+    """The unchanged cache; the test reads the number of verifications from the newest one."""
 
     newest: Counted
 
@@ -43,11 +43,11 @@ def commands(
 
 
 def forged(counter: int) -> dict[str, Any]:
-    """Of a key that this job does not know, under this job's key's name."""
+    """A command that an unknown key signed, under the label of this job's key."""
     return signed(command(counter), OTHER_SECRET, label=PUBLIC)
 
 
-def test_a_command_in_every_answer_is_verified_once(commands: CommandHandler) -> None:
+def test_a_command_repeated_in_every_answer_is_verified_once(commands: CommandHandler) -> None:
     given = signed(command())
     for _ in range(100):
         commands.handle([given])
@@ -58,7 +58,7 @@ def test_a_command_in_every_answer_is_verified_once(commands: CommandHandler) ->
     )
 
 
-def test_a_forged_one_in_every_answer_is_verified_once_and_refused_each_time(
+def test_a_forged_command_repeated_in_every_answer_is_verified_once_and_always_refused(
     commands: CommandHandler,
 ) -> None:
     given = [forged(number) for number in range(MAX_COMMANDS)]
@@ -71,13 +71,13 @@ def test_a_forged_one_in_every_answer_is_verified_once_and_refused_each_time(
     )
 
 
-def test_an_answer_causes_eight_verifications_at_most(commands: CommandHandler) -> None:
+def test_an_answer_causes_at_most_eight_verifications(commands: CommandHandler) -> None:
     commands.handle([forged(number) for number in range(1000)])
     assert Counted.newest.verified_count == MAX_COMMANDS == 8
     assert commands.refused == {"forged": 8, "too_many": 992}
 
 
-def test_a_good_one_is_not_verified_again_because_forged_ones_come_with_it(
+def test_a_good_command_is_not_verified_again_because_of_forged_commands_next_to_it(
     commands: CommandHandler,
 ) -> None:
     good = signed(command())
@@ -86,7 +86,7 @@ def test_a_good_one_is_not_verified_again_because_forged_ones_come_with_it(
     assert Counted.newest.verified_count == 1 + 40 * 7 and KILL_SWITCH.command is not None
 
 
-def test_the_id_of_a_command_that_was_verified_lends_a_forged_one_nothing(
+def test_the_id_of_a_verified_command_does_not_help_a_forged_one(
     commands: CommandHandler,
 ) -> None:
     commands.handle([signed(command(1, verb="restore"))])
@@ -94,7 +94,7 @@ def test_the_id_of_a_command_that_was_verified_lends_a_forged_one_nothing(
     assert commands.refused == {"forged": 1} and KILL_SWITCH.command is None
 
 
-def test_what_is_known_stays_bounded_and_the_oldest_is_verified_again() -> None:
+def test_the_cache_of_signatures_stays_bounded_and_evicts_the_oldest() -> None:
     known = SignatureCache(PublicKey(bytes.fromhex(PUBLIC)))
     one = SECRET.sign(b"one")
     assert known.verify(one, b"one") and known.verify(one, b"one") and known.verified_count == 1
@@ -104,7 +104,7 @@ def test_what_is_known_stays_bounded_and_the_oldest_is_verified_again() -> None:
     assert known.verify(one, b"one") and known.verified_count == 2 + MAX_CACHED_SIGNATURES
 
 
-def test_a_thousand_forged_ones_over_as_many_answers_cost_little_each(
+def test_a_thousand_forged_commands_in_as_many_answers_cost_little_each(
     commands: CommandHandler,
 ) -> None:
     made = [forged(number) for number in range(1000)]

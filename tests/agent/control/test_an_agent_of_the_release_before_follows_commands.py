@@ -1,5 +1,5 @@
-"""An agent that knows commands by their MAC alone takes an answer that carries both signatures, and
-follows it."""
+"""An agent of the previous release, which verifies commands by their MAC alone, accepts an answer
+with both signatures and executes the command."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def receipts(dashboard: Dashboard) -> list[dict[str, Any]]:
     return [fact["data"] for fact in facts if fact["kind"] == "command_receipt"]
 
 
-def test_it_follows_a_message_with_both(job: subprocess.Popen[str], dashboard: Dashboard) -> None:
+def test_it_executes_a_command_with_both_signatures(
+    job: subprocess.Popen[str], dashboard: Dashboard
+) -> None:
     dashboard.commands = [both(command())]
     dashboard.wait(lambda seen: any(one["state"] == "applied" for one in receipts(seen)))
     assert {one["state"] for one in receipts(dashboard)} == {
@@ -79,7 +81,7 @@ def test_it_follows_a_message_with_both(job: subprocess.Popen[str], dashboard: D
 
 
 @pytest.mark.parametrize("job", ["first-code"], indirect=True)
-def test_the_first_release_which_knows_no_command_goes_on_reporting(
+def test_the_first_release_ignores_commands_and_keeps_reporting(
     job: subprocess.Popen[str], dashboard: Dashboard
 ) -> None:
     dashboard.commands = [both(command())]

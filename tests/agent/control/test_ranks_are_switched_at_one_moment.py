@@ -1,5 +1,5 @@
-"""Two ranks that step together over gloo switch at the moment that their command names, and step
-on."""
+"""Two ranks that step together over gloo switch at the time that their command names, and keep
+stepping."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from tests.agent.server import Dashboard
 KEY = f"cw_cmd_8charsid_{'k' * 49}"
 RANK = Path(__file__).parents[1] / "switched_rank.py"
 APART = 2.0
-"""Seconds: each agent looks once a second whether its moment has come, and says when it saw it."""
+"""Seconds: each agent checks once a second whether the time of the command has come, and reports
+when it noticed."""
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def ranks(dashboard: Dashboard) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def applied(dashboard: Dashboard) -> dict[str, tuple[float, dict[str, Any]]]:
-    """By instance: when it said that the command is in force."""
+    """By instance: when the instance reported the command as applied."""
     found: dict[str, tuple[float, dict[str, Any]]] = {}
     for (instance, *_), report in dashboard.acked.items():
         for fact in report.get("facts", ()):
@@ -66,7 +67,7 @@ def applied(dashboard: Dashboard) -> dict[str, tuple[float, dict[str, Any]]]:
 
 
 @pytest.mark.timeout(400)
-def test_both_switch_together_and_go_on(
+def test_both_ranks_switch_together_and_keep_stepping(
     ranks: list[subprocess.Popen[str]], dashboard: Dashboard
 ) -> None:
     for one in ranks:

@@ -1,5 +1,5 @@
-"""Looking for what a callable reaches asks no object for its class: proxies, as Flask has them,
-raise outside of a request."""
+"""The search for objects that a callable reaches asks no object for its class: proxies such as
+Flask's raise outside a request."""
 
 from __future__ import annotations
 
@@ -61,25 +61,25 @@ def requests_for(called: Any) -> tuple[CompileRequests, list[tuple[SeriesBuffer,
     return requests, [(SeriesBuffer(RegionSpec("view", target=lambda: called), region), region)]
 
 
-def test_a_proxy_is_passed_by() -> None:
+def test_a_proxy_is_skipped() -> None:
     requests, closed = requests_for(view)
     assert [(one.why, one.where) for one in requests.find_uncompiled(closed)] == [
         (WHY_DROPPED, "app.py:3 in load")
     ]
 
 
-def test_what_a_break_answered_is_looked_at_by_its_type_alone() -> None:
+def test_the_answer_at_a_break_is_checked_by_its_type_alone() -> None:
     assert not _is_new_tensor(request, []) and not _is_new_tensor([request], [])
 
 
-def test_an_object_that_fails_to_be_looked_at_fails_once() -> None:
+def test_an_object_that_fails_when_inspected_fails_once() -> None:
     requests, closed = requests_for(refused)
     with pytest.raises(RuntimeError):
         requests.find_uncompiled(closed)
     assert requests.find_uncompiled(closed) == []
 
 
-def test_what_nobody_can_refer_to_is_no_request() -> None:
+def test_an_object_without_weak_references_is_no_request() -> None:
     requests, closed = requests_for(view)
     requests.add(Slotted(), "app.py:4 in load")
     assert len(requests.find_uncompiled(closed)) == 1

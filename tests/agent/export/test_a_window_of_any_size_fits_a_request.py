@@ -1,5 +1,5 @@
-"""However much happens in one window, or in all those that a long outage merges: each fits a
-request, and every count is exact."""
+"""A window with any amount of events, and a window that a long outage merged, fits a request with
+exact counts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COUNTS = ("calls", "errors", "compiled", "partial", "unknown", "sampled")
 
 
 def full_sketch(number: int) -> Sketch:
-    """One whose every bin is filled."""
+    """A sketch with every bin filled."""
     bins = [10_000 + number] * MAX_BINS
     return Sketch(
         count=sum(bins), sum=1.0, min=2.0**-31.99, max=2.0**32, offset=MIN_INDEX, bins=bins
@@ -44,7 +44,7 @@ def full_sketch(number: int) -> Sketch:
 
 
 def totals(reports: list[Report]) -> Counter[object]:
-    """Every count that has to stay, without the names that may be given up."""
+    """Every count that must be kept, without the names that may be dropped."""
     found: Counter[object] = Counter()
     for report in reports:
         for finding in report.findings:
@@ -61,8 +61,8 @@ def totals(reports: list[Report]) -> Counter[object]:
 
 
 def worst(seq: int, lines: int = MAX_BUFFERS) -> Report:
-    """As many regions as a process has, each with full histograms, and samples of text that JSON
-    makes six times longer."""
+    """The maximum number of regions of a process, each with full histograms, and text samples that
+    JSON makes six times longer."""
     wide = "\u4e00"
     regions = [
         Region(
@@ -113,7 +113,7 @@ def test_a_long_outage_of_the_largest_windows_is_bounded_and_exact() -> None:
     assert 1 <= len(outbox.next_batch(MAX_REPORTS)) <= len(entries)
 
 
-def test_what_is_called_most_keeps_its_name() -> None:
+def test_the_most_called_region_keeps_its_name() -> None:
     regions = [
         Region(f"rare {number}", 1, "2^4", latency=full_sketch(number)) for number in range(40)
     ]
@@ -126,7 +126,7 @@ def test_what_is_called_most_keeps_its_name() -> None:
     assert any(OTHER in key for key in kept) and lost >= 40 - len(kept)
 
 
-def test_a_window_that_fits_stays_as_it_is() -> None:
+def test_a_window_that_fits_is_not_changed() -> None:
     report = Report(
         (1, 1),
         (0.0, 10.0),
@@ -138,8 +138,8 @@ def test_a_window_that_fits_stays_as_it_is() -> None:
 
 
 def grown(seed: int) -> Report:
-    """Any mixture of regions and findings; a seed instead of drawn lists, for thousands of bins are
-    too many to draw."""
+    """Any mixture of regions and findings from a seed: thousands of bins are too many to draw as
+    lists."""
     chance = random.Random(seed)
     regions = {
         (name, bucket, mode, outermost): Region(

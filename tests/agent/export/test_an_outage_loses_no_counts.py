@@ -1,5 +1,5 @@
-"""Whatever the dashboard answers, or if it does not answer at all: the job goes on, counts are
-kept, and all of them arrive later."""
+"""For every answer of the dashboard, and without any answer: the job continues, counts are kept,
+and all counts arrive later."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorter waits than a real agent's; their rule has a test of its own."""
+    """Shorter waits than those of a real agent; another test covers the rule of the waits."""
     monkeypatch.setattr(sender, "FIRST_WAIT", 0.05)
     monkeypatch.setattr(sender, "LONGEST_WAIT", 0.1)
     monkeypatch.setattr(sender, "REFUSED_WAIT", 0.1)
@@ -46,7 +46,7 @@ def error(status: int, code: str, **headers: str) -> Reply:
 ANSWERS: dict[str, Reply] = {
     "HTML from a proxy": (200, {"Content-Type": "text/html"}, b"<html>All is well</html>"),
     "nothing": (200, {}, b""),
-    "JSON of somebody else": (200, JSON, b'{"status": "ok"}'),
+    "JSON of another program": (200, JSON, b'{"status": "ok"}'),
     "no JSON object": (200, JSON, b"[1]"),
     "the marker alone": (200, JSON, b'{"cw": 1}'),
     "ranges that were never sent": (
@@ -75,7 +75,7 @@ ANSWERS: dict[str, Reply] = {
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
-def test_an_answer_that_acknowledges_nothing_is_tried_again_with_the_same_bytes(
+def test_an_answer_that_acknowledges_nothing_is_retried_with_the_same_bytes(
     dashboard: Dashboard, start: Start, answer: Reply
 ) -> None:
     dashboard.scripts = [lambda data: answer] * 2
@@ -91,7 +91,7 @@ def test_an_answer_that_acknowledges_nothing_is_tried_again_with_the_same_bytes(
 
 
 def windows(body: bytes) -> bytes:
-    """The reports of a request as they were sent, without what may differ: the time of sending."""
+    """The reports of a request as they were sent, without the time of sending, which may differ."""
     return body[body.index(b'"reports":[') :].removesuffix(b"]}")
 
 
@@ -133,7 +133,7 @@ def test_counts_of_an_outage_arrive_when_the_dashboard_is_back(
 call_count = [0]
 
 
-def test_a_connection_that_breaks_off_after_the_request_counts_nothing_twice(
+def test_a_connection_that_breaks_after_the_request_counts_nothing_twice(
     dashboard: Dashboard, start: Start
 ) -> None:
     def stored_but_unanswered(data: dict[str, Any]) -> Reply:
@@ -150,7 +150,7 @@ def test_a_connection_that_breaks_off_after_the_request_counts_nothing_twice(
     assert dashboard.calls("forward") == 20
 
 
-def test_a_refused_window_steps_aside_and_is_counted(dashboard: Dashboard, start: Start) -> None:
+def test_a_refused_window_is_dropped_and_counted(dashboard: Dashboard, start: Start) -> None:
     def refuse_first(data: dict[str, Any]) -> Reply:
         first, *rest = [report["seq"] for report in data["reports"]]
         body = {

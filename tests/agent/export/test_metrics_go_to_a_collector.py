@@ -1,5 +1,5 @@
-"""With the endpoint otlp:ADDRESS windows go to an OpenTelemetry collector, by the same way: kept,
-tried again, each counted once there."""
+"""With the endpoint otlp:ADDRESS, windows go to an OpenTelemetry collector with the same
+guarantees: kept, retried, each counted once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE = 60.0
 
 
 class Collector:
-    """Takes metrics, unless it was told to answer otherwise."""
+    """Accepts metrics, unless a test sets another status."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []
@@ -44,7 +44,7 @@ class Collector:
                 self.wfile.write(b"{}")
 
             def log_message(self, *_: object) -> None:
-                """In silence."""
+                """Logs nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
@@ -54,7 +54,7 @@ class Collector:
         return f"otlp:http://127.0.0.1:{self.server.server_address[1]}/base"
 
     def values(self, name: str) -> list[Any]:
-        """Of every point of that metric."""
+        """The values of all data points of that metric."""
         found = []
         for metrics in self.taken:
             for metric in metrics["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]:
@@ -84,7 +84,7 @@ def calls(collector: Collector) -> int:
     return sum(int(point["asInt"]) for point in collector.values("compilewatch.calls"))
 
 
-def test_calls_arrive_as_delta_counts_with_who_made_them(collector: Collector) -> None:
+def test_calls_arrive_as_delta_counts_with_their_instance(collector: Collector) -> None:
     assert agent.init(model="ranker", version="7", endpoint=collector.endpoint, interval=0.1)
     scored = compilewatch.watch(lambda: None, name="score")
     for _ in range(50):
@@ -105,7 +105,7 @@ def test_calls_arrive_as_delta_counts_with_who_made_them(collector: Collector) -
     assert sum(int(point["count"]) for point in collector.values("compilewatch.duration")) == 50
 
 
-def test_what_is_refused_for_a_while_is_sent_again_and_nothing_twice(collector: Collector) -> None:
+def test_temporarily_refused_metrics_are_sent_again_and_nothing_twice(collector: Collector) -> None:
     collector.statuses = [503, 429, 503]
     assert agent.init(
         model="ranker", version="7", endpoint=collector.endpoint, api_key="secret", interval=0.1

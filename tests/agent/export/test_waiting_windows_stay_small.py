@@ -1,5 +1,5 @@
-"""Windows that cannot be sent are merged when their memory is full: bounded, in order, and exact to
-the last call."""
+"""Pending windows are merged when their memory is full: bounded, in order, and exact to the last
+call."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_merged_windows_cover_every_number_once_and_in_order() -> None:
     assert outbox.merged_windows == 300 - len(reports)
 
 
-def test_a_window_that_was_attempted_keeps_its_range_and_its_bytes() -> None:
+def test_an_attempted_window_keeps_its_range_and_its_bytes() -> None:
     outbox = Outbox(LIMIT)
     outbox.add(window(1))
     outbox.add(window(2))
@@ -97,7 +97,7 @@ def test_a_window_that_was_attempted_keeps_its_range_and_its_bytes() -> None:
     assert outbox.next_batch()[0].seq[0] == 3
 
 
-def test_an_acknowledgement_lets_go_only_of_what_it_covers() -> None:
+def test_an_acknowledgement_removes_only_the_windows_it_covers() -> None:
     outbox = Outbox()
     for seq in (1, 2, 3):
         outbox.add(window(seq))
@@ -115,7 +115,7 @@ def test_gauges_keep_the_last_value_and_the_highest_peak() -> None:
     assert (report.gauges.devices[0].allocated, report.gauges.devices[0].peak) == (3, 999)
 
 
-def test_a_window_too_large_for_a_request_gives_up_what_is_largest() -> None:
+def test_a_window_too_large_for_a_request_drops_its_largest_parts() -> None:
     outbox = Outbox(8 << 20)
     report = window(1)
     report.facts = [Fact("mark", 1.0, {f"{i}": "x" * 500 for i in range(60)}) for _ in range(60)]

@@ -1,5 +1,4 @@
-"""What was recorded arrives at the dashboard, each window once, with the identity of its
-process."""
+"""Recorded calls arrive at the dashboard, each window once, with the identity of the process."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ def test_calls_findings_and_facts_arrive(dashboard: Dashboard, start: Start) -> 
     assert all(before.window[1] == after.window[0] for before, after in itertools.pairwise(reports))
 
 
-def test_the_request_says_who_sends_it(dashboard: Dashboard, start: Start) -> None:
+def test_the_request_identifies_its_sender(dashboard: Dashboard, start: Start) -> None:
     start(environment="staging", kind="training", simulated=True)
     dashboard.wait(lambda it: bool(it.requests))
     agent.shutdown()
@@ -74,7 +73,7 @@ def test_host_memory_is_a_gauge(dashboard: Dashboard, start: Start) -> None:
     assert max(report.gauges.host_rss or 0 for report in dashboard.reports()) > 10 << 20
 
 
-def test_starting_again_is_another_instance(dashboard: Dashboard, start: Start) -> None:
+def test_a_new_start_is_another_instance(dashboard: Dashboard, start: Start) -> None:
     start()
     dashboard.wait(lambda it: len(it.requests) >= 1)
     start(version="2")

@@ -1,5 +1,5 @@
-"""Real servers with the agent in their workers, a client that counts its own requests, and what the
-workers said of themselves."""
+"""Real servers with the agent in their workers, a client that counts its own requests, and the last
+identity that each worker reported."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ PATIENCE_SECONDS = 100.0
 
 
 class Listener(Protocol):
-    """What takes the reports of agents."""
+    """A receiver of agent reports."""
 
     @property
     def endpoint(self) -> str:
-        """Its address."""
+        """The address of the receiver."""
 
 
 class Service:
-    """A server's first process, on a port of its own."""
+    """The first process of a server, on its own port."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
         self.process = process
@@ -60,24 +60,24 @@ class Service:
                 time.sleep(0.05)
 
     def restart_workers(self) -> None:
-        """Asks for new workers, one after the other."""
+        """Asks the server to replace its workers one after the other."""
         self.process.send_signal(signal.SIGHUP)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Ends it as an orchestrator does, or a terminal."""
+        """Stops the server with a signal, as an orchestrator or a terminal does."""
         self.process.send_signal(number)
         return self.process.wait(PATIENCE_SECONDS)
 
 
 def free_port() -> int:
-    """One that nothing listens on now."""
+    """A port that nothing listens on at the moment."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
 
 
 def _heed_interrupts() -> None:
-    """A shell has what runs in its background ignore them."""
+    """A shell makes its background processes ignore interrupts."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -85,8 +85,8 @@ def _heed_interrupts() -> None:
 def serving(
     folder: Path, dashboard: Listener, program: str, *words: str, **settings: str
 ) -> Iterator[Service]:
-    """Runs `python WORDS` in the folder of the program job.py; PORT among the words is the
-    server's."""
+    """Runs `python WORDS` in a folder with the program job.py; PORT among the words becomes the
+    port of the server."""
     (folder / "job.py").write_text(program)
     port = free_port()
     full = [sys.executable, *(word.replace("PORT", str(port)) for word in words)]
@@ -111,12 +111,12 @@ def serving(
 
 
 def instances(dashboard: Dashboard) -> dict[int, dict[str, Any]]:
-    """What each process said last of itself, by process id."""
+    """The last identity that each process reported, by process id."""
     return {request["instance"]["pid"]: request["instance"] for request in dashboard.requests}
 
 
 def endings(dashboard: Dashboard) -> list[dict[str, Any]]:
-    """How processes said that they end."""
+    """The end of each process, as the process reported it."""
     return [
         dict(fact.data)
         for report in dashboard.reports()

@@ -1,5 +1,5 @@
-"""Processes of Celery's pool send their last window at a warm shutdown; they and the worker that
-forks them are one job."""
+"""Processes of Celery's pool send their last window at a warm shutdown; the processes and the
+worker that forks them are one job."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ CELERY = (
 )
 
 RECYCLED = {"code": 155}
-"""What the pool's process ends with once it has done its number of tasks."""
+"""The end of a pool process that has done its maximum number of tasks."""
 
 
 def ask(folder: Path) -> dict[int, int]:
-    """What a client that sends twenty tasks got, by process."""
+    """The answers to a client that sends twenty tasks, counted by process."""
     done = subprocess.run(
         [sys.executable, "-c", CLIENT],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""gunicorn's workers send their last window at HUP and at SIGTERM; they and the parent that
+"""gunicorn's workers send their last window at HUP and at SIGTERM; the workers and the parent that
 preloads are one job."""
 
 from __future__ import annotations

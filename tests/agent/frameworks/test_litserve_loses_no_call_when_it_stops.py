@@ -1,9 +1,9 @@
-"""LitServe ends its inference workers at Ctrl-C; what they served before arrives, and its first
-process is their parent.
+"""LitServe ends its inference workers at Ctrl-C; the calls that they served before arrive, and the
+first process is their parent.
 
-LitServe takes no notice of SIGTERM: its first process dies of it, with the agent and without it,
-and the workers live on as orphans. Their calls arrive with their next window, or when something
-ends them too."""
+LitServe does not handle SIGTERM: its first process dies of the signal, with or without the agent,
+and the workers live on as orphans. Their calls arrive with their next window, or when another
+signal ends the workers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_workers_before_and_after_a_restart(tmp_path: Path, dashboard: Dashboard
     assert endings(dashboard)
 
 
-def test_sigterm_to_the_first_process_leaves_workers_that_tell_their_calls_when_they_end(
+def test_workers_orphaned_by_sigterm_report_their_calls_when_they_end(
     tmp_path: Path, dashboard: Dashboard
 ) -> None:
     with serving(tmp_path, dashboard, JOB, "job.py") as server:

@@ -57,7 +57,7 @@ print("ASKED", json.dumps(asked))
 
 
 def output(folder: Path, dashboard: Dashboard, program: str, *words: str) -> str:
-    """What the command writes to its standard output."""
+    """The standard output of the command."""
     (folder / "job.py").write_text(program)
     variables = {
         **environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY, MODEL="m", INTERVAL="200"),

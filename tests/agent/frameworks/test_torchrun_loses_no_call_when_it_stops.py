@@ -1,5 +1,5 @@
-"""Ranks that torchrun ends, because it is ended or another rank failed, send their last window and
-say what ended them."""
+"""Ranks that torchrun ends, because torchrun is ended or another rank failed, send their last
+window and report what ended them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ time.sleep(100)
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "job.py")
 
 
-def test_the_launcher_is_ended(tmp_path: Path, dashboard: Dashboard) -> None:
+def test_ending_the_launcher_ends_the_ranks(tmp_path: Path, dashboard: Dashboard) -> None:
     with serving(tmp_path, dashboard, JOB, *TORCHRUN, "stays") as launcher:
         while not all((tmp_path / f"ready{rank}").exists() for rank in range(2)):
             assert launcher.process.poll() is None

@@ -1,5 +1,5 @@
-"""uvicorn raises SIGTERM once more after its own graceful end; what its last requests were arrives,
-of one process and of several."""
+"""uvicorn raises SIGTERM again after its own graceful end; the last requests arrive, from one
+process and from several."""
 
 from __future__ import annotations
 

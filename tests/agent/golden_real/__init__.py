@@ -1,2 +1,2 @@
-"""Golden batches of real models: those of timm and transformers with random weights, healthy and
-with one thing wrong each."""
+"""Golden batches of real models: models of timm and transformers with random weights, healthy and
+with one fault each."""

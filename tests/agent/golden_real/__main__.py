@@ -1,6 +1,6 @@
 """Prints the table: `python -m tests.agent.golden_real [--device cuda] [NAME ...]`, half an hour on
-two cores; needs timm beside what the tests need. On a GPU the healthy models run with CUDA
-graphs."""
+two cores; needs timm in addition to the packages of the tests. On a GPU the healthy models run with
+CUDA graphs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ FAULTY = (
     "GPT2LMHeadModel",
     "LlamaForCausalLM",
 )
-"""The models in which faults are planted, each in those that have a place for it."""
+"""The models in which faults are planted; each fault goes into the models that have a place for
+it."""
 GRAPHS = {"mode": "reduce-overhead"}
 WAYS: dict[str, tuple[tuple[torch.dtype, dict[str, Any]], ...]] = {
     "cpu": ((torch.float32, {"backend": "inductor"}), (torch.bfloat16, {"backend": "aot_eager"})),
@@ -93,9 +94,7 @@ def _faults(fault: str, models: dict[str, Callable[[], Made]], device: str) -> l
         tried += 1
         good, bad = found
         fine = (good.state, bad.state) == ("passed", "failed")
-        said = (
-            f"{bad.state}, {_times(bad)} times the tolerance; beside version 1: {bad.parity.last}"
-        )
+        said = f"{bad.state}, {_times(bad)} times the tolerance; compared with version 1: {bad.parity.last}"
         _say(f"{'=' if fine else '!'} {fault:24} in {name:24} {said}")
         missed += [] if fine else [f"{fault} in {name}"]
     _say(f"  {fault}: found in {tried - len(missed)} of {tried}")

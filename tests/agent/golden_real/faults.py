@@ -1,4 +1,4 @@
-"""Compilers that get one thing wrong each, in the graph of whatever model they are given."""
+"""Compilers with one fault each, which they plant in the graph of any model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ aten = torch.ops.aten
 
 @torch.library.custom_op("golden_real::activation", mutates_args=())
 def activation(x: Tensor, kind: str) -> Tensor:
-    """A kernel of somebody's own that leaves out the tail of each row, as one with a wrong mask
-    does."""
+    """A custom kernel that skips the tail of each row, like a kernel with a wrong mask."""
     answer = {
         "gelu": torch.nn.functional.gelu,
         "relu": torch.relu,
@@ -59,7 +58,7 @@ def a_wrong_custom_op(graph: fx.Graph) -> bool:
 
 
 def a_dropped_residual(graph: fx.Graph) -> bool:
-    """The last sum of what two branches computed is one of them."""
+    """The last sum of two branches is replaced by one branch."""
     sums = [one for one in _calls(graph, aten.add.Tensor) if _branches(one)]
     if sums:
         sums[-1].replace_all_uses_with(sums[-1].args[1])
@@ -83,8 +82,8 @@ NORMS = {
 
 
 def another_epsilon(graph: fx.Graph) -> bool:
-    """One normalisation, in the middle of the model, adds 0.001 to the variance, whatever it was
-    told to."""
+    """One normalisation in the middle of the model adds 0.001 to the variance instead of its
+    epsilon."""
     norms = [
         one for one in _calls(graph, *NORMS) if len(one.args) > 4 or _adds_a_number(one.args[0])
     ]
@@ -107,7 +106,7 @@ def _adds_a_number(node: Any) -> bool:
 
 
 def a_transposed_weight(graph: fx.Graph) -> bool:
-    """One square weight is used as it lies."""
+    """One square weight is used without its transposition."""
     turns = (aten.t.default, aten.permute.default)
     for node in _calls(graph, aten.addmm.default, aten.mm.default):
         weight = node.args[-1]
@@ -124,7 +123,7 @@ def a_transposed_weight(graph: fx.Graph) -> bool:
 
 
 def sums_in_half_precision(graph: fx.Graph) -> bool:
-    """One product of matrices, or one convolution, is added up in bfloat16."""
+    """One matrix product, or one convolution, accumulates in bfloat16."""
     for node in _calls(graph, aten.addmm.default, aten.mm.default, aten.convolution.default):
         dtype = node.meta["val"].dtype
         with graph.inserting_before(node):
@@ -152,7 +151,7 @@ SWAPPED = {
 
 
 def a_swapped_activation(graph: fx.Graph) -> bool:
-    """One activation is another; of a gelu the approximation by tanh."""
+    """One activation is replaced by another; gelu becomes its tanh approximation."""
     for node in _calls(graph, aten.gelu.default, *SWAPPED):
         if node.target in SWAPPED:
             node.target = SWAPPED[node.target]
@@ -175,15 +174,15 @@ FAULTS: dict[str, Callable[[fx.Graph], bool]] = {
 
 
 class Planted:
-    """A backend that plants one fault, in the first graph in which it finds the place for it, or in
-    each: a model that keeps something at its first call serves from a later graph."""
+    """A backend that plants one fault in the first graph that has a place for it, or in each such
+    graph: a model that keeps state at its first call serves from a later graph."""
 
     def __init__(self, fault: str, in_each: bool = False) -> None:
         self.done, self._in_each = False, in_each
         self._fault = FAULTS[fault]
 
     def backend(self) -> Any:
-        """For `torch.compile`."""
+        """The backend for `torch.compile`."""
         return aot_autograd(fw_compiler=self._compile, inference_compiler=self._compile)
 
     def _compile(self, graph: fx.GraphModule, inputs: Any) -> Any:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 Made = tuple[nn.Module, dict[str, Tensor]]
 WORDS, LENGTH = 512, 32
 SPREAD = {"initializer_range": 0.125}
-"""Of weights of 64 inputs: with the 0.02 of large models a layer of this size would add next to
-nothing."""
+"""Scale of weights with 64 inputs: with the 0.02 of large models, a layer of this size would add
+almost nothing."""
 SIZES = {
     "vocab_size": WORDS,
     "hidden_size": 64,
@@ -72,12 +72,12 @@ _TRANSFORMERS: dict[str, tuple[str, dict[str, Any]]] = {
     "Qwen2ForCausalLM": ("Qwen2Config", DECODER),
 }
 _vision: list[Any] = []
-"""Names that torchvision asks for when it is imported, for as long as the process lives."""
+"""Names that torchvision asks for when it is imported; they must live as long as the process."""
 
 
 def allow_torchvision() -> None:
-    """timm needs torchvision to be imported, and no operator of it; a torchvision that is made for
-    CUDA loads none on a torch for CPUs."""
+    """timm imports torchvision and uses none of its operators; a torchvision built for CUDA loads
+    no operators on a torch for CPUs."""
     if torch.version.cuda is None and not _vision:
         names = torch.library.Library("torchvision", "FRAGMENT")
         for operator in ("nms", "qnms"):
@@ -102,20 +102,20 @@ def _transformers(name: str) -> Made:
 
 
 def of_timm() -> dict[str, Callable[[], Made]]:
-    """By name."""
+    """The models of timm, by name."""
     return {name: lambda name=name: _timm(name) for name in _TIMM}  # type: ignore[misc]
 
 
 def of_transformers() -> dict[str, Callable[[], Made]]:
-    """By name."""
+    """The models of transformers, by name."""
     return {name: lambda name=name: _transformers(name) for name in _TRANSFORMERS}  # type: ignore[misc]
 
 
 def made(make: Callable[[], Made], dtype: torch.dtype = torch.float32, device: str = "cpu") -> Made:
-    """The same weights and inputs each time, as for serving, and no part of the model without
-    effect, where no fault could spoil anything: what begins as a constant, such as the scale of a
-    residual branch, which begins as zero, is moved a little, and batch norms know the mean and
-    variance of what they get, as in a model that was trained."""
+    """The same weights and inputs each time, as for serving. No part of the model may be without
+    effect, because a fault there would change nothing: values that start as a constant, such as the
+    zero scale of a residual branch, are moved a little, and batch norms get the mean and variance
+    of their inputs, as in a trained model."""
     torch.manual_seed(11)
     module, inputs = make()
     with torch.no_grad():

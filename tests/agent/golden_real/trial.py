@@ -1,5 +1,5 @@
-"""One golden batch as a deployment runs it: compiled against eager and a higher precision, then
-beside the version before."""
+"""One golden batch as a deployment runs it: compiled compared with eager and a higher precision,
+then compared with the previous version."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def deployed(
     batch: dict[str, Any],
     **how: Any,
 ) -> Golden:
-    """What that version, compiled so, tells of its batch; what passed is kept in the folder for the
-    next one."""
+    """The result of the golden batch of this version, compiled with `how`; a batch that passed is
+    kept in the folder for the next version."""
     torch._dynamo.reset()
     reports = f"file:{folder / 'reports.jsonl'}"
     assert agent.init(model=name, version=version, endpoint=reports, spool=str(folder))
@@ -55,8 +55,8 @@ def healthy(
 def faulty(
     name: str, make: Callable[[], Made], folder: Path, fault: str, device: str = "cpu"
 ) -> tuple[Golden, Golden] | None:
-    """A good version and one whose compiler plants a fault; None where the model has no place for
-    it."""
+    """A good version and one whose compiler plants a fault; None if the model has no place for the
+    fault."""
     module, batch = made(make, device=device)
     planted = Planted(fault)
     first = deployed(name, "1", folder, module, batch, backend="aot_eager")

@@ -1,4 +1,4 @@
-"""A golden batch after a warm-up, as a deployment that serves already runs it: healthy, and with a
+"""A golden batch after a warm-up, as a deployment that already serves runs it: healthy, and with a
 wrong kernel in inductor's graph."""
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tests.agent.golden_real.models import Made, made
 aten = torch.ops.aten
 CALLS = 3
 HIDDEN, FINDING = "golden_hidden_by_tf32", "passed with a finding"
-"""What TF32 hides of a compiler other than inductor is shown as a finding, and fails no batch."""
+"""A fault that TF32 hides in a compiler other than inductor becomes a finding, and fails no
+batch."""
 PRODUCTS = (
     aten.addmm.default,
     aten.mm.default,
@@ -33,14 +34,14 @@ PRODUCTS = (
 )
 WRONG_MASK = "a wrong mask in inductor's graph"
 UNSEEN = ("another epsilon", "sums in half precision")
-"""Faults that are too small to change the largest of some scores, or that the few digits of a GPU's
-convolutions hide."""
+"""Faults that are too small to change the largest of some scores, or that the reduced precision of
+a GPU's convolutions hides."""
 
 
 class WrongMask(CustomGraphPass):
-    """The last product of matrices, or convolution, leaves out the end of each row, as a kernel
-    with a wrong mask does; where a graph has none, as that of a fused encoder layer, the last
-    result. In each graph, as a model may serve from a later one than the first."""
+    """The last matrix product or convolution skips the end of each row, like a kernel with a wrong
+    mask; in a graph without one, as of a fused encoder layer, the last result does. The fault is in
+    each graph, because a model may serve from a later graph than the first."""
 
     done = False
 
@@ -74,12 +75,13 @@ class WrongMask(CustomGraphPass):
         self.done = True
 
     def uuid(self) -> Any:
-        """None: no cache holds what it made."""
+        """None: no cache may hold a graph with the fault."""
         return None
 
 
 def warmed(name: str, compiled: Any, batch: Any, **asked: Any) -> Golden:
-    """What a callable tells of its batch once it has served the same batch several times."""
+    """The result of the golden batch of a callable that has already served the same batch several
+    times."""
     with tempfile.TemporaryDirectory() as folder:
         reports = Path(folder) / "reports.jsonl"
         assert agent.init(model=name, version="1", endpoint=f"file:{reports}", spool=folder)
@@ -113,8 +115,7 @@ def healthy(
     grads: bool,
     how: dict[str, Any],
 ) -> Golden:
-    """A model whose compiler does what it should; with gradients it is warmed as training runs
-    it."""
+    """A model with a correct compiler; with gradients the warm-up runs like training."""
     torch._dynamo.reset()
     module, batch = made(make, dtype, device)
     with torch.set_grad_enabled(grads):
@@ -122,7 +123,7 @@ def healthy(
 
 
 def faulty(name: str, make: Callable[[], Made], device: str, fault: str) -> Golden | None:
-    """A model with one wrong kernel; None where it has no place for it."""
+    """A model with one wrong kernel; None if the model has no place for the kernel."""
     torch._dynamo.reset()
     module, batch = made(make, torch.float32, device)
     if fault == WRONG_MASK:
@@ -139,7 +140,7 @@ def faulty(name: str, make: Callable[[], Made], device: str, fault: str) -> Gold
 
 
 def visible_faults(make: Callable[[], Made], device: str) -> list[str]:
-    """Those that change what the model answers by more than its own rounding."""
+    """Faults that change the answer of the model by more than its own rounding."""
     module, batch = made(make, torch.float32, device)
     with torch.no_grad():
         answer = module(**batch)

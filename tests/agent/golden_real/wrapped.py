@@ -1,6 +1,6 @@
-"""Callables that hold their compiled code elsewhere than a plain module does: quantised,
-DDP-wrapped, decorated, loaded from AOTInductor, exported; and a required batch that cannot be
-compared. Each answers a healthy and a wrong one."""
+"""Callables whose compiled code is elsewhere than in a plain module: quantised, DDP-wrapped,
+decorated, loaded from AOTInductor, exported; and a required batch that cannot be compared. Each
+function returns a healthy result and a wrong one."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from torch._inductor import config
 from tests.agent.golden_real.warm import WrongMask, warmed
 
 Tried = tuple[Golden, Golden]
-"""What a healthy one tells, and what a wrong one does."""
+"""The results of a healthy callable and of a wrong one."""
 
 
 class NotHere(Exception):
-    """What is missing on this machine."""
+    """Names the missing requirement of this machine."""
 
 
 class Plain(nn.Module):
-    """Of a class of one's own: in DDP torch compiles no frame of `nn.Sequential`."""
+    """A class of its own: in DDP torch compiles no frame of `nn.Sequential`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Plain(nn.Module):
 
 
 class Decorated(Plain):
-    """As many serving modules are written."""
+    """A decorated forward, as in many serving modules."""
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ def _batch(device: str, dtype: torch.dtype = torch.float32) -> tuple[Tensor]:
 
 
 def _both(name: str, make: Callable[[], Any], batch: Any) -> Tried:
-    """Compiled as it is, and with the wrong kernel in inductor's graph."""
+    """Compiled unchanged, and with the wrong kernel in inductor's graph."""
     torch._dynamo.reset()
     with torch.no_grad():
         good = warmed(name, make(), batch)
@@ -79,7 +79,7 @@ def decorated(device: str) -> Tried:
 
 
 def decorated_in_place(device: str) -> Tried:
-    """The same, compiled by `Module.compile()`."""
+    """The decorated module, compiled by `Module.compile()`."""
 
     def make() -> Any:
         module = Decorated().eval().to(device)
@@ -90,7 +90,7 @@ def decorated_in_place(device: str) -> Tried:
 
 
 def ddp(device: str, inside: bool) -> Tried:
-    """DistributedDataParallel of one process, around the compiled module or inside it."""
+    """DistributedDataParallel with one process, around the compiled module or inside it."""
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
     backend = "nccl" if device == "cuda" else "gloo"
     torch.distributed.init_process_group(
@@ -109,7 +109,7 @@ def ddp(device: str, inside: bool) -> Tried:
 
 
 def quantised(device: str, kind: str, arguments: dict[str, Any] | None = None) -> Tried:
-    """By torchao."""
+    """Quantised by torchao."""
     if importlib.util.find_spec("torchao") is None:
         raise NotHere("torchao is not installed")
     library = importlib.import_module("torchao.quantization")
@@ -123,8 +123,7 @@ def quantised(device: str, kind: str, arguments: dict[str, Any] | None = None) -
 
 
 def aot_loaded(device: str) -> Tried:
-    """A package of AOTInductor and the module that it was made of; the wrong one holds a wrong
-    kernel."""
+    """A package of AOTInductor and its source module; the wrong package holds a wrong kernel."""
     module, batch = _layers().to(device), _batch(device)
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         exported = torch.export.export(module, batch)
@@ -149,7 +148,7 @@ def _packed(program: Any, path: Path) -> Any:
 
 
 def required(device: str) -> Tried:
-    """A package without a reference: not compared, and failed where it is required."""
+    """A package without a reference: not compared, and failed if the batch is required."""
     module, batch = _layers().to(device), _batch(device)
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         package = _packed(torch.export.export(module, batch), Path(folder) / "one.pt2")

@@ -48,11 +48,11 @@ _TORCHVISION = (
     "vit_b_16",
 )
 _WHOLE = ("vit_tiny_patch16_224", "mixer_s32_224", "levit_128s", "vit_b_16")
-"""Models that know one size of image."""
+"""Models with one fixed image size."""
 
 
 class Greedy(nn.Module):
-    """A language model that answers the next tokens, with the scores or without."""
+    """A language model that returns the next tokens, with or without their scores."""
 
     def __init__(self, model: nn.Module, scores: bool) -> None:
         super().__init__()
@@ -65,8 +65,8 @@ class Greedy(nn.Module):
 
 
 class Head(nn.Module):
-    """Tags of hidden states; a frame of its own, as torch compiles no frame that calls a recurrent
-    layer."""
+    """Tags for hidden states; the loop has its own frame, because torch compiles no frame that
+    calls a recurrent layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -234,8 +234,8 @@ TORCH: dict[str, Make] = {
 
 
 def of_vision() -> tuple[str, dict[str, Make]]:
-    """Ten of timm; ten of torchvision where timm is not installed. The library, and the models by
-    name."""
+    """Ten models of timm, or ten of torchvision if timm is not installed. Returns the name of the
+    library, and the models by name."""
     if importlib.util.find_spec("timm") is not None:
         return "timm", {name: lambda name=name: _of_timm(name) for name in _TIMM}  # type: ignore[misc]
     return "torchvision", {name: lambda name=name: _of_torchvision(name) for name in _TORCHVISION}  # type: ignore[misc]

@@ -13,11 +13,11 @@ from tests.agent.ground_truth.running import run_twice
 from tests.agent.ground_truth.table import Row, rows_of
 
 LIMIT = 3600.0
-"""Seconds for one program: the table is made on whatever machine is at hand, busy or not."""
+"""Seconds for one program: the table may be made on any machine, busy or idle."""
 
 
 def main(names: list[str]) -> int:
-    """0 if every row agrees or differs for the reason that is given."""
+    """0 if every row agrees or differs for a listed reason."""
     chosen = [case for case in CASES if not names or case.name in names]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as two:
         rows = [

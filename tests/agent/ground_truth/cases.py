@@ -1,5 +1,5 @@
-"""The programs of the ground truth: how each is started, what it calls, and each difference between
-agent and trace that has a reason."""
+"""The programs of the ground truth: how each program starts, what it calls, and each explained
+difference between agent and trace."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ COLD, WARM = "cold", "warm"
 
 @dataclass(frozen=True)
 class Case:
-    """One program. `regions` are the watched callables with their calls in one process, the first
-    items of generators included."""
+    """One program. `regions` are the watched callables with their calls in one process; the first
+    items of generators are included."""
 
     name: str
     regions: dict[str, int]
     words: tuple[str, ...] = ()
-    """How it is started; empty: `compilewatch run -- python NAME.py`."""
+    """The command line; empty: `compilewatch run -- python NAME.py`."""
     processes: int = 1
     explained: dict[str, str] = field(default_factory=dict)
-    """By measure, or by measure and start as in `breaks (cold)`: why the agent's figure must differ
+    """By measure, or by measure and start as in `breaks (cold)`: why the agent's value must differ
     from the trace's."""
 
     def why(self, measure: str, start: str) -> str:
-        """The explanation of a difference; empty where none is expected."""
+        """The explanation of a difference; empty if no difference is expected."""
         return self.explained.get(measure) or self.explained.get(f"{measure} ({start})", "")
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The words behind `python`."""
+        """The words after `python`."""
         return self.words or ("-m", "compilewatch", "run", "--", "python", f"{self.name}.py")
 
 
@@ -72,7 +72,7 @@ CASES = (
         "user_error",
         {"strict": 3},
         explained={
-            "recompile reasons": "a recompilation that failed is told with its "
+            "recompile reasons": "a failed recompilation is reported with its "
             "failure; the guard that led to "
             "it is a finding"
         },
@@ -93,7 +93,7 @@ CASES = (
         {"shared": 16},
         explained={
             "compile ids": NO_START,
-            "limits": "torch refuses each thread once; the agent tells once that the function runs "
+            "limits": "torch refuses each thread once; the agent reports once that the function runs "
             "eager from now on",
         },
     ),

@@ -1,5 +1,5 @@
-"""Real torch of this process with the agent's sources, for what its own account of a compilation is
-compared with."""
+"""Real torch in this process with the agent's sources, compared with torch's own account of a
+compilation."""
 
 from __future__ import annotations
 

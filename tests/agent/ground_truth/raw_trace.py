@@ -1,5 +1,4 @@
-"""Torch's own account of a process read line by line, for a machine where tlparse is not
-installed."""
+"""Torch's own account of a process, read line by line on a machine without tlparse."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from tests.agent.ground_truth.trace import Entry, Trace, account
 
 
 def raw_traces_read(folder: Path) -> list[Trace]:
-    """The traces in a folder, one a process; a file with nothing but its head belongs to a process
-    that compiled nothing."""
+    """The traces in a folder, one per process; a file with only a header belongs to a process that
+    compiled nothing."""
     found = []
     for log in sorted(folder.glob("dedicated_log_torch_trace_*.log")):
         entries = list(entries_of(log))
@@ -27,8 +26,8 @@ def raw_traces_read(folder: Path) -> list[Trace]:
 
 
 def entries_of(log: Path) -> Iterator[Entry]:
-    """A line with a prefix and an object of JSON is an entry; the lines behind it that begin with a
-    tab are its payload."""
+    """A line with a prefix and a JSON object is an entry; the following lines that begin with a tab
+    are its payload."""
     entry, payload = None, list[str]()
     for line in log.read_text(errors="replace").splitlines():
         if line.startswith("\t"):

@@ -1,5 +1,5 @@
 """Runs a program twice, cold and then warm, as real processes with the agent and torch's own trace,
-and reads what both recorded."""
+and reads both recordings."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ AGENTS = PROGRAMS.parents[3] / "agents"
 
 
 @dataclass
-class Told:
-    """What the agent of one process recorded."""
+class Recorded:
+    """The reports that the agent of one process recorded."""
 
     identity: Identity
     reports: list[Report]
@@ -29,19 +29,19 @@ class Told:
 
 @dataclass
 class Run:
-    """One start of a program: the agent's account and the trace of each of its processes, in the
-    order of the ranks."""
+    """One start of a program: the agent's account and the trace of each process, in the order of
+    the ranks."""
 
     start: str
-    told: list[Told]
+    recorded: list[Recorded]
     traces: list[Trace]
 
 
 def run_twice(
     case: Case, folder: Path, limit: float = LIMIT, starts: tuple[str, ...] = (COLD, WARM)
 ) -> list[Run]:
-    """The cold and the warm run, or those named, with a cache of their own. Raises AssertionError
-    with the program's last words."""
+    """The cold and the warm run, or the named runs, with their own cache. Raises AssertionError
+    with the program's last output."""
     return [_run(case, start, folder, limit) for start in starts]
 
 
@@ -59,8 +59,8 @@ def _run(case: Case, start: str, folder: Path, limit: float) -> Run:
         "COMPILEWATCH_MODEL": case.name,
         "TORCH_TRACE": str(traces),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
-        # Neither changes what is compiled: one saves a pool of workers, the other a process that
-        # tries out vector instructions.
+        # Neither setting changes the compiled code: one saves a pool of workers, the other a
+        # process that tests vector instructions.
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "TORCHINDUCTOR_VEC_ISA_OK": "1",
         "OMP_NUM_THREADS": "1",
@@ -78,15 +78,15 @@ def _run(case: Case, start: str, folder: Path, limit: float) -> Run:
     assert done.returncode == 0, (
         f"{case.name} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     )
-    return Run(start, told_read(recording), traces_read(traces, folder / f"{start}-read"))
+    return Run(start, read_recorded(recording), traces_read(traces, folder / f"{start}-read"))
 
 
-def told_read(recording: Path) -> list[Told]:
+def read_recorded(recording: Path) -> list[Recorded]:
     """The instances of a recording, by rank."""
-    found: dict[str, Told] = {}
+    found: dict[str, Recorded] = {}
     for line in recording.read_bytes().splitlines():
         request = loads(Request, line)
-        one = found.setdefault(request.instance.id, Told(request.instance, []))
+        one = found.setdefault(request.instance.id, Recorded(request.instance, []))
         one.identity = request.instance
         one.reports += request.reports
     return sorted(found.values(), key=lambda one: one.identity.rank)

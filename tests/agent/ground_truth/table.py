@@ -1,5 +1,5 @@
-"""The comparison, row by row: what the agent told of a run beside what torch's trace says of the
-same run."""
+"""The comparison, row by row: the agent's report of a run compared with torch's trace of the same
+run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from compilewatch.sources.dynamo.scrubber import guard_reason
 from compilewatch.wire.messages import Compile, Report
 
 from tests.agent.ground_truth.cases import Case
-from tests.agent.ground_truth.running import Run, Told
+from tests.agent.ground_truth.running import Recorded, Run
 from tests.agent.ground_truth.trace import CACHES, Trace
 
 SECONDS_SHARE, SECONDS_EACH = 0.01, 0.002
-"""How far the summed durations may lie apart: a share of the trace's, and something for each
-compilation's own ends."""
+"""The allowed difference of the summed durations: a share of the trace's sum, and a constant for
+each compilation."""
 RACING = "runtime guards failed even though they passed"
 
 
@@ -35,41 +35,41 @@ class Row:
     trace: Any
     agrees: bool
     why: str
-    """The explanation of a difference, where one is expected."""
+    """The explanation of an expected difference."""
 
     @property
     def fault(self) -> str:
-        """What is wrong with this row; empty when nothing is."""
+        """The fault of this row; empty if there is none."""
         where = (
-            f"{self.case}, {self.start}, rank {self.rank}, {self.measure}: the agent says "
+            f"{self.case}, {self.start}, rank {self.rank}, {self.measure}: the agent reports "
             f"{self.agent}, the trace {self.trace}"
         )
         if not self.agrees and not self.why:
             return f"{where}, and nothing explains it"
         if self.agrees and self.why:
-            return f"{where}, so this is explained no longer: {self.why}"
+            return f"{where}, so this reason is obsolete: {self.why}"
         return ""
 
 
 def rows_of(case: Case, run: Run) -> list[Row]:
     """The rows of all processes of a run; a process without a trace compiled nothing, and the agent
-    must say the same."""
-    assert len(run.told) == case.processes, (
-        f"{case.name}: {len(run.told)} instances reported, {case.processes} were expected"
+    must report the same."""
+    assert len(run.recorded) == case.processes, (
+        f"{case.name}: {len(run.recorded)} instances reported, {case.processes} were expected"
     )
-    traces = run.traces or [Trace() for _ in run.told]
+    traces = run.traces or [Trace() for _ in run.recorded]
     assert len(traces) == case.processes, (
         f"{case.name}: {len(traces)} traces for {case.processes} processes"
     )
     return [
         Row(case.name, run.start, rank, measure, agent, trace, agrees, case.why(measure, run.start))
-        for rank, (told, traced) in enumerate(zip(run.told, traces, strict=True))
-        for measure, agent, trace, agrees in _measures(case, told, traced)
+        for rank, (recorded, traced) in enumerate(zip(run.recorded, traces, strict=True))
+        for measure, agent, trace, agrees in _measures(case, recorded, traced)
     ]
 
 
-def _measures(case: Case, told: Told, trace: Trace) -> Iterator[tuple[str, Any, Any, bool]]:
-    compiles = [compile for report in told.reports for compile in report.compiles]
+def _measures(case: Case, recorded: Recorded, trace: Trace) -> Iterator[tuple[str, Any, Any, bool]]:
+    compiles = [compile for report in recorded.reports for compile in report.compiles]
     forwards = [compile for compile in compiles if compile.kind in ("first", "recompile", "empty")]
     recompiles = [
         compile
@@ -92,11 +92,11 @@ def _measures(case: Case, told: Told, trace: Trace) -> Iterator[tuple[str, Any, 
             sorted(one.id for one in forwards if one.outcome != "ok"),
             sorted(trace.failures),
         ),
-        ("breaks", _findings(told.reports, "graph_break"), trace.breaks.total()),
-        ("limits", _limits(told.reports), trace.limits),
+        ("breaks", _findings(recorded.reports, "graph_break"), trace.breaks.total()),
+        ("limits", _limits(recorded.reports), trace.limits),
         ("cache answers", _plain(_answers(compiles)), _plain(trace.caches)),
-        ("calls", _calls(told.reports), dict(sorted(case.regions.items()))),
-        ("losses", [_losses(told.reports)], [0]),
+        ("calls", _calls(recorded.reports), dict(sorted(case.regions.items()))),
+        ("losses", [_losses(recorded.reports)], [0]),
     ]
     for measure, agent, traced in pairs:
         yield measure, agent, traced, agent == traced
@@ -117,22 +117,24 @@ def _plain(counts: Counter[str]) -> dict[str, int]:
 
 
 def _reasons(forwards: list[Compile]) -> dict[str, list[str]]:
-    told = [one for one in forwards if one.reason_kind in ("guard", "race", "limit")]
-    return {one.id: sorted(one.reason.split("\n")) for one in sorted(told, key=lambda one: one.id)}
+    recorded = [one for one in forwards if one.reason_kind in ("guard", "race", "limit")]
+    return {
+        one.id: sorted(one.reason.split("\n")) for one in sorted(recorded, key=lambda one: one.id)
+    }
 
 
 def _listed(agent: dict[str, list[str]], trace: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Of torch's reasons, one for each cache entry, those that the agent blames; all of them where
-    it blames none of them."""
-    listed = {one: [_as_told(text) for text in texts] for one, texts in sorted(trace.items())}
+    """The reasons of torch, one per cache entry, that the agent blames; all reasons if the agent
+    blames none of them."""
+    listed = {one: [_as_reported(text) for text in texts] for one, texts in sorted(trace.items())}
     return {
         one: [text for text in agent.get(one, []) if text in texts] or texts
         for one, texts in listed.items()
     }
 
 
-def _as_told(reason: str) -> str:
-    """Torch's text as the agent passes it on."""
+def _as_reported(reason: str) -> str:
+    """Torch's text as the agent reports it."""
     return RACE if RACING in reason else guard_reason(reason)
 
 
@@ -151,8 +153,8 @@ def _limits(reports: list[Report]) -> int:
 
 
 def _answers(compiles: list[Compile]) -> Counter[str]:
-    """Of the caches that the trace speaks of: Triton's bundle and the autotuner's leave nothing in
-    it."""
+    """Answers of the caches that the trace names: Triton's bundle and the autotuner's cache leave
+    nothing in the trace."""
     return Counter(
         f"{cache} {answer}"
         for one in compiles

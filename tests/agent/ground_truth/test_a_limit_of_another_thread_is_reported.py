@@ -1,5 +1,6 @@
-"""A compilation tells how many cache entries its function holds and may hold in the context that
-compiles; a limit that another thread set, and that is not in force there, is a finding."""
+"""A compilation reports how many cache entries its function holds and may hold in the compiling
+context; a limit that another thread set, and that does not apply in the compiling context, is a
+finding."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def room(compiles: list[Compile]) -> list[tuple[int | None, int | None]]:
     return [(compile.entries, compile.limit) for compile in compiles]
 
 
-def test_entries_are_those_of_the_code_object_whoever_compiled_them(seen: Seen) -> None:
+def test_entries_are_counted_per_code_object_across_threads(seen: Seen) -> None:
     call(range(2, 4))
     aside(lambda: call(range(4, 6)))
     assert room(seen.compiles()) == [(1, 8), (2, 8), (3, 8), (4, 8)]
@@ -53,20 +54,20 @@ def test_a_refused_attempt_leaves_the_entries_at_the_limit(seen: Seen) -> None:
     assert room(seen.compiles()) == [(1, 2), (2, 2), (2, 2)]
 
 
-def test_the_limit_of_a_single_call_of_torch_compile_is_the_one_in_force(seen: Seen) -> None:
+def test_the_limit_of_a_single_torch_compile_call_applies(seen: Seen) -> None:
     call(range(2, 5), recompile_limit=11)
     report = seen.look()
     assert room(report.compiles) == [(1, 11), (2, 11), (3, 11)]
     assert found(report, "limit_not_in_force") == []
 
 
-def test_the_limit_of_all_objects_together_is_told_where_it_binds(seen: Seen) -> None:
+def test_the_limit_of_all_objects_together_is_reported_if_it_applies(seen: Seen) -> None:
     with config.patch(recompile_limit=400, accumulated_recompile_limit=3):
         call(range(2, 4))
     assert room(seen.compiles()) == [(1, 3), (2, 3)]
 
 
-def test_objects_of_one_class_have_a_limit_each(seen: Seen) -> None:
+def test_each_object_of_a_class_has_its_own_limit(seen: Seen) -> None:
     with config.patch(inline_inbuilt_nn_modules=False):
         for _ in range(3):
             torch.compile(torch.nn.Sequential(torch.nn.ReLU()), backend="eager")(torch.ones(3))
@@ -75,7 +76,7 @@ def test_objects_of_one_class_have_a_limit_each(seen: Seen) -> None:
     assert all(compile.entries == 1 for compile in compiles)
 
 
-def test_a_backward_and_what_is_compiled_ahead_of_time_have_none(seen: Seen) -> None:
+def test_a_backward_and_ahead_of_time_compilations_have_no_limit(seen: Seen) -> None:
     from torch._dynamo.backends.common import aot_autograd
 
     compiled = torch.compile(
@@ -85,7 +86,9 @@ def test_a_backward_and_what_is_compiled_ahead_of_time_have_none(seen: Seen) -> 
     assert room(seen.compiles()) == [(1, 8), (None, None)]
 
 
-def test_a_limit_set_in_the_main_thread_is_reported_once_where_another_compiles(seen: Seen) -> None:
+def test_a_limit_set_in_the_main_thread_is_reported_once_if_another_thread_compiles(
+    seen: Seen,
+) -> None:
     config.recompile_limit = 64
     aside(lambda: call(range(2, 6)))
     report = seen.look()
@@ -105,7 +108,7 @@ def test_a_limit_set_in_the_main_thread_is_reported_once_where_another_compiles(
     assert found(seen.look(), "limit_not_in_force") == []
 
 
-def test_a_limit_that_is_in_force_or_set_there_too_is_none(seen: Seen) -> None:
+def test_a_limit_that_applies_or_is_set_there_too_is_no_finding(seen: Seen) -> None:
     config.cache_size_limit = 64
     call(range(2, 4))
 
@@ -124,7 +127,7 @@ def test_a_limit_that_is_in_force_or_set_there_too_is_none(seen: Seen) -> None:
 
 @pytest.fixture
 def late() -> Iterator[InstalledSources]:
-    """As `init` leaves them where torch was imported and set before."""
+    """The state that `init` leaves if torch was imported and configured before."""
     with torch_unused(), config.patch(accumulated_cache_size_limit=512):
         RECORDER.start()
         sources = InstalledSources(RECORDER)

@@ -1,6 +1,6 @@
-"""The same function of the same place that compiles again is a recompile with its cause, also where
-torch gives no reason. Other objects, closures and the functions behind a graph break compile once
-each, and that is none."""
+"""If the same function at the same place compiles again, the compilation is a recompile with its
+cause, even if torch gives no reason. Other objects, closures and the functions after a graph break
+compile once each, which is no recompile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def start_over() -> None:
 RESET_AT = f"{FILE}:{start_over.__code__.co_firstlineno + 1} in start_over"
 
 
-def test_each_frame_of_a_program_that_resets_torch_is_first_once(seen: Seen) -> None:
+def test_each_frame_of_a_program_that_resets_torch_compiles_first_once(seen: Seen) -> None:
     exec(
         compile((PROGRAMS / "reset.py").read_text(), str(PROGRAMS / "reset.py"), "exec"),
         {"__name__": "reset"},
@@ -53,7 +53,7 @@ def test_each_frame_of_a_program_that_resets_torch_is_first_once(seen: Seen) -> 
     assert guards[0].where == "tests/agent/ground_truth/programs/reset.py:7 in broken"
 
 
-def test_a_reset_at_each_epoch_is_told_with_its_caller_and_how_often(seen: Seen) -> None:
+def test_a_reset_at_each_epoch_is_reported_with_its_caller_and_count(seen: Seen) -> None:
     step = torch.compile(doubled, backend="eager")
     for _ in range(12):
         start_over()
@@ -67,7 +67,7 @@ def test_a_reset_at_each_epoch_is_told_with_its_caller_and_how_often(seen: Seen)
     assert fact.data == {"where": RESET_AT, "count": 1}
 
 
-def test_after_a_reset_each_layer_and_each_shape_compiles_again_because_of_it(seen: Seen) -> None:
+def test_after_a_reset_each_layer_and_shape_recompiles_because_of_the_reset(seen: Seen) -> None:
     stack = [
         torch.compile(torch.nn.Sequential(kind()), backend="eager", dynamic=False)
         for kind in (torch.nn.ReLU, torch.nn.GELU)
@@ -82,7 +82,7 @@ def test_after_a_reset_each_layer_and_each_shape_compiles_again_because_of_it(se
     assert kinds(compiles[4:]) == [("recompile", "reset")] * 4
 
 
-def test_a_reset_that_was_not_heard_is_known_by_torchs_numbers(seen: Seen) -> None:
+def test_an_unobserved_reset_is_detected_from_torchs_numbers(seen: Seen) -> None:
     for source in seen.sources:
         if source.name == "recompile_limit":
             source.uninstall()
@@ -93,7 +93,7 @@ def test_a_reset_that_was_not_heard_is_known_by_torchs_numbers(seen: Seen) -> No
     assert kinds(seen.compiles()) == [("first", ""), ("recompile", "reset"), ("recompile", "reset")]
 
 
-def test_code_that_is_made_for_each_request_is_a_recompile(seen: Seen) -> None:
+def test_code_created_for_each_request_is_a_recompile(seen: Seen) -> None:
     for request in range(4):
         made: dict[str, Callable[..., torch.Tensor]] = {}
         exec(f"def generated(x):\n    return x * {request}", made)
@@ -108,7 +108,7 @@ def test_code_that_is_made_for_each_request_is_a_recompile(seen: Seen) -> None:
     )
 
 
-def test_a_compilation_that_fails_at_each_call_fails_again(seen: Seen) -> None:
+def test_a_compilation_that_fails_at_each_call_is_reported_as_failing_again(seen: Seen) -> None:
     def broken(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
         raise OSError("no C++ compiler here")
 
@@ -135,7 +135,7 @@ def scaled_by(factor: int) -> Callable[[torch.Tensor], torch.Tensor]:
     return scaled
 
 
-def test_other_objects_closures_and_lambdas_of_one_line_are_none(seen: Seen) -> None:
+def test_other_objects_closures_and_lambdas_of_one_line_are_no_recompiles(seen: Seen) -> None:
     def broken(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
         raise OSError("no C++ compiler here")
 

@@ -1,6 +1,6 @@
-"""A program whose guard filter makes compiled code answer for a shape that it was not compiled for:
-the wrong number is real, and the report names the filter, the place, what kinds of guards were left
-out, and how many."""
+"""A guard filter makes compiled code serve a shape that it was not compiled for: the wrong number
+is real, and the report names the filter, the place, and the kinds and number of the guards left
+out."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def mean(x):
 def keep_none_of_tensors(entries):
     return [entry.guard_type != "TENSOR_MATCH" for entry in entries]
 
-said = []
+results = []
 def tried(function, *calls, **settings):
     torch._dynamo.reset()
     run = torch.compile(function, backend="eager", dynamic=False, **settings)
-    said.append([float(run(torch.ones(size))) for size in calls])
+    results.append([float(run(torch.ones(size))) for size in calls])
 
 tried(mean, 4, 6)
 tried(mean, 4, 6, options={{"guard_filter_fn": torch.compiler.{filter}}})
 tried(lambda x: x.sum() * x.shape[0], 4, 6, options={{"guard_filter_fn": keep_none_of_tensors}})
 tried(lambda x: x.sum() + 1, 4, 6, options={{"guard_filter_fn": lambda entries: [True] * len(entries)}})
-print(said)
+print(results)
 compilewatch.shutdown()
 """
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[list[float]], list[dict[str, Any]]]:
-    """What the program printed, and what was reported."""
+    """The output of the program, and its reports."""
     folder = tmp_path_factory.mktemp("guards")
     program, report = folder / "job.py", folder / "report.jsonl"
     program.write_text(JOB.format(filter="skip_all_guards_unsafe"))
@@ -74,8 +74,8 @@ def left_out(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_the_number_is_wrong_where_guards_are_left_out(
     run: tuple[list[list[float]], list[dict[str, Any]]],
 ) -> None:
-    said, _ = run
-    assert said == [[4.0, 4.0], [4.0, 6.0], [16.0, 24.0], [5.0, 7.0]]
+    results, _ = run
+    assert results == [[4.0, 4.0], [4.0, 6.0], [16.0, 24.0], [5.0, 7.0]]
 
 
 def test_each_filter_that_leaves_guards_out_is_a_finding_at_its_place(
@@ -94,7 +94,7 @@ def test_each_filter_that_leaves_guards_out_is_a_finding_at_its_place(
     )
 
 
-def test_the_process_has_it_among_its_components(
+def test_the_process_lists_the_filter_among_its_components(
     run: tuple[list[list[float]], list[dict[str, Any]]],
 ) -> None:
     assert (

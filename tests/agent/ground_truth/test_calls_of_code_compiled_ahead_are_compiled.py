@@ -1,5 +1,5 @@
-"""Code that was compiled ahead of time is compiled by definition: its calls count so, watched
-themselves or inside another call."""
+"""Code that was compiled ahead of time is compiled by definition: its calls count as compiled, both
+watched directly and inside another call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ with torch.no_grad():
         assert torch.allclose(made_calls(net, x), net(x), atol=1e-5)
         assert torch.allclose(loaded_calls(net, x), net(x), atol=1e-5)
         around(x)
-    RECORDER.count_lookups(False)  # as between two turns of counting
+    RECORDER.count_lookups(False)  # as between two counting periods
     for _ in range(9):
         made_calls(net, x)
 compilewatch.shutdown()
@@ -49,7 +49,7 @@ def regions_of(recording: Path) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def test_each_call_of_it_counts_as_compiled(tmp_path: Path) -> None:
+def test_each_call_of_code_compiled_ahead_counts_as_compiled(tmp_path: Path) -> None:
     done = run(PROGRAM, str(tmp_path / "reports"), str(tmp_path / "net.bin"), "eager")
     assert done.returncode == 0, done.stderr
     found = regions_of(tmp_path / "reports")

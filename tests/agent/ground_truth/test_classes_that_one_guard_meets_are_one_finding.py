@@ -1,5 +1,5 @@
-"""A guard that fails for many classes, numbers or sizes is one finding, with the values it met, how
-many, and how they vary."""
+"""A guard that fails for many classes, numbers or sizes is one finding, with the failing values,
+their number, and their variation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_twelve_types_of_blocks_are_one_finding(seen: Seen) -> None:
         ((7, 3, 2500), ["7", "3", "#"], "distinct values"),
     ],
 )
-def test_numbers_are_told_with_how_they_vary(
+def test_numbers_are_reported_with_their_variation(
     seen: Seen, numbers: Iterable[int], values: list[str], pattern: str
 ) -> None:
     @torch.compile(backend="eager", dynamic=False)
@@ -92,7 +92,7 @@ def test_sizes_of_static_and_of_dynamic_code_are_one_finding_each(seen: Seen) ->
     assert (guard.text, guard.count, guard.values) == ("* <= x.size()[0]", 2, ["7", "1"])
 
 
-def test_a_need_of_a_gradient_that_changes_is_one_finding(seen: Seen) -> None:
+def test_a_changing_requires_grad_is_one_finding(seen: Seen) -> None:
     compiled = torch.compile(lambda x: x + 1, backend="eager")
     for needs in (False, True):
         compiled(torch.ones(3, requires_grad=needs))
@@ -101,7 +101,7 @@ def test_a_need_of_a_gradient_that_changes_is_one_finding(seen: Seen) -> None:
     assert (guard.values, guard.distinct, guard.pattern) == (["0", "1"], 2, "alternates")
 
 
-def test_a_text_that_an_argument_was_is_counted_and_stays_in_the_process(seen: Seen) -> None:
+def test_a_text_argument_is_counted_and_stays_in_the_process(seen: Seen) -> None:
     @torch.compile(backend="eager")
     def answer_to(x: torch.Tensor, who: str) -> torch.Tensor:
         return x * 2 if who == "alice" else x * 3
@@ -117,7 +117,7 @@ def test_a_text_that_an_argument_was_is_counted_and_stays_in_the_process(seen: S
     )
 
 
-def test_looking_a_value_up_runs_no_code_of_the_job(seen: Seen) -> None:
+def test_looking_up_a_value_runs_no_code_of_the_job(seen: Seen) -> None:
     class Settings:
         looked_at = 0
 
@@ -139,7 +139,7 @@ def test_looking_a_value_up_runs_no_code_of_the_job(seen: Seen) -> None:
     assert Settings.looked_at == 0
 
 
-def test_values_of_windows_in_a_row_go_on_counting(seen: Seen) -> None:
+def test_values_continue_to_count_over_consecutive_windows(seen: Seen) -> None:
     compiled = torch.compile(lambda x: x + 1, backend="eager", dynamic=False)
     seen_so_far = []
     for length in (2, 3, 4, 5):

@@ -1,6 +1,6 @@
-"""Torch gives a reason for each cache entry that did not match. The cause is that of the entry that
-was compiled for such a call: the same layer, the same shape; where there is none, each guard that
-failed is a cause."""
+"""Torch gives a reason for each cache entry that did not match. The cause is the reason of the
+entry that was compiled for such a call, with the same layer and the same shape; without such an
+entry, each guard that failed is a cause."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_global_setting_is_the_cause_for_each_layer_that_shares_code(seen: See
     ]
 
 
-def test_so_is_the_grad_mode_also_of_modules_of_torch(seen: Seen) -> None:
+def test_the_grad_mode_is_the_cause_also_for_modules_of_torch(seen: Seen) -> None:
     stack = [
         torch.compile(torch.nn.Sequential(kind()), backend="eager")
         for kind in (torch.nn.ReLU, torch.nn.GELU, torch.nn.SiLU)
@@ -75,8 +75,8 @@ def test_so_is_the_grad_mode_also_of_modules_of_torch(seen: Seen) -> None:
     assert reasons(seen) == [GRAD_MODE] * 3
 
 
-def test_more_layers_of_the_new_setting_than_of_the_old_change_nothing(seen: Seen) -> None:
-    """Most entries fail for the layer then, and the entry of this layer for the setting."""
+def test_more_layers_with_the_new_setting_than_with_the_old_change_nothing(seen: Seen) -> None:
+    """Most entries then fail for the layer, and the entry of this layer for the setting."""
     old, new = layers(1), layers(6)[1:]
     through(old, torch.ones(3))
     with torch.no_grad():
@@ -86,7 +86,7 @@ def test_more_layers_of_the_new_setting_than_of_the_old_change_nothing(seen: See
     assert reasons(seen) == [GRAD_MODE]
 
 
-def test_the_entry_of_the_same_shape_says_the_cause(seen: Seen) -> None:
+def test_the_entry_of_the_same_shape_gives_the_cause(seen: Seen) -> None:
     @torch.compile(backend="eager", dynamic=False)
     def scaled(x: torch.Tensor, factor: int) -> torch.Tensor:
         return x * factor
@@ -120,7 +120,7 @@ def test_several_causes_are_several_findings_and_the_shared_one_comes_first(seen
     }
 
 
-def test_another_backend_is_the_cause_whatever_other_entries_say(seen: Seen) -> None:
+def test_another_backend_is_the_cause_for_every_set_of_other_entries(seen: Seen) -> None:
     def job(x: torch.Tensor, factor: int) -> torch.Tensor:
         return x * factor
 
@@ -132,7 +132,7 @@ def test_another_backend_is_the_cause_whatever_other_entries_say(seen: Seen) -> 
     assert compile.reason.startswith("BACKEND_MATCH failure") and "\n" not in compile.reason
 
 
-def test_a_latched_frame_names_the_cause_and_not_the_newest_entry(seen: Seen) -> None:
+def test_a_frame_at_its_limit_names_the_cause_and_not_the_newest_entry(seen: Seen) -> None:
     stack = layers(2)
     through(stack, torch.ones(3))
     with torch._dynamo.config.patch(recompile_limit=2), torch.no_grad():

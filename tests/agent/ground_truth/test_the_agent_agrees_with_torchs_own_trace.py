@@ -1,6 +1,5 @@
-"""Each program as the agent tells it beside torch's own trace of the same run, cold and, where a
-cache can answer, warm: every difference has its reason, and no reason is left without a
-difference."""
+"""The agent's report of each program compared with torch's own trace of the same run, cold and, if
+a cache can answer, warm: every difference has a reason, and every reason has a difference."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import pytest
 from compilewatch.wire.messages import Identity, Report
 
 from tests.agent.ground_truth.cases import CASES, COLD, PROGRAMS, WARM, Case
-from tests.agent.ground_truth.running import AGENTS, Run, Told, run_twice
+from tests.agent.ground_truth.running import AGENTS, Recorded, Run, run_twice
 from tests.agent.ground_truth.table import Row, rows_of
 from tests.machine import need
 
@@ -36,12 +35,16 @@ def test_every_program_is_a_case() -> None:
 
 
 def test_the_readme_counts_these_rows() -> None:
-    nobody = Run(
+    empty = Run(
         COLD,
-        [Told(Identity(id="", started=0.0, model="", version=""), [Report((1, 1), (0.0, 1.0))])],
+        [
+            Recorded(
+                Identity(id="", started=0.0, model="", version=""), [Report((1, 1), (0.0, 1.0))]
+            )
+        ],
         [],
     )
-    measures = [row.measure for row in rows_of(Case("none", {}), nobody)]
+    measures = [row.measure for row in rows_of(Case("none", {}), empty)]
     rows = sum(case.processes for case in CASES for _ in (COLD, WARM) for _ in measures)
     differing = sum(
         case.processes
@@ -51,13 +54,13 @@ def test_the_readme_counts_these_rows() -> None:
         if case.why(measure, start)
     )
     reasons = {reason for case in CASES for reason in case.explained.values()}
-    told = " ".join((AGENTS / "docs/design/evidence.md").read_text().split())
-    assert f"runs {len(CASES)} programs as real processes" in told
+    guide = " ".join((AGENTS / "docs/design/evidence.md").read_text().split())
+    assert f"runs {len(CASES)} programs as real processes" in guide
     counted = (
         f"Of {rows} rows {rows - differing} agree; the other {differing} differ for "
         f"{len(reasons)} reasons that the table names"
     )
-    assert counted in told
+    assert counted in guide
 
 
 @pytest.mark.parametrize(
@@ -68,17 +71,17 @@ def test_the_readme_counts_these_rows() -> None:
         (
             False,
             "",
-            "one, cold, rank 0, breaks: the agent says 1, the trace 2, and nothing explains it",
+            "one, cold, rank 0, breaks: the agent reports 1, the trace 2, and nothing explains it",
         ),
         (
             True,
             "torch counts twice",
-            "one, cold, rank 0, breaks: the agent says 1, the trace 2, so this is "
-            "explained no longer: torch counts twice",
+            "one, cold, rank 0, breaks: the agent reports 1, the trace 2, so this "
+            "reason is obsolete: torch counts twice",
         ),
     ],
 )
-def test_a_difference_without_a_reason_is_a_fault_and_so_is_a_reason_without_a_difference(
+def test_a_difference_without_a_reason_and_a_reason_without_a_difference_are_faults(
     agrees: bool, why: str, fault: str
 ) -> None:
     assert Row("one", "cold", 0, "breaks", 1, 2, agrees, why).fault == fault

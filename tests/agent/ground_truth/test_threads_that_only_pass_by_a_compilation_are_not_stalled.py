@@ -1,6 +1,6 @@
-"""Threads that wait together for the first compilation all warm up. Later the thread that compiles
-is stalled; one that is served meanwhile is not, also where its call is under way as a compilation
-begins or ends."""
+"""Threads that wait together for the first compilation all warm up. Later the compiling thread is
+stalled; a thread that is served meanwhile is not, even if its call is in progress when a
+compilation begins or ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from tests.agent.ground_truth.running import told_read
+from tests.agent.ground_truth.running import read_recorded
 from tests.agent.programs import run
 
 JOB = """
@@ -21,7 +21,7 @@ together = threading.Barrier(THREADS)
 served, compiling, over = [], threading.Event(), threading.Event()
 
 def slow(graph, inputs):
-    "Compiles for as long as the other thread is served twice, so that no call of it is under way all the time."
+    "Compiles until the other thread was served twice, so that no call of that thread lasts for the whole compilation."
     before = len(served)
     compiling.set()
     while later.is_alive() and len(served) < before + 2:
@@ -73,7 +73,7 @@ def test_only_the_thread_that_compiles_is_stalled(tmp_path: Path) -> None:
     recording = tmp_path / "told.jsonl"
     done = run(JOB, ENDPOINT=f"file:{recording}", SPOOL="off")
     assert done.returncode == 0, done.stderr[-2000:]
-    [recorded] = told_read(recording)
+    [recorded] = read_recorded(recording)
     found: Counter[tuple[str, str]] = Counter()
     for region in (region for report in recorded.reports for region in report.regions):
         for kind in ("warmup", "stalled", "latency"):

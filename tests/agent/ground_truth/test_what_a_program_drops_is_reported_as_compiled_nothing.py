@@ -1,5 +1,5 @@
-"""Compile was requested and no call met compiled code: that is a finding and a fact, once a region;
-an eager region is none."""
+"""If compile was requested and no call met compiled code, the region has one finding and one fact;
+an eager region has neither."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ compilewatch.shutdown()
 """
 
 
-def told_in(recording: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def reported_in(recording: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     reports = [
         report
         for line in recording.read_text().splitlines()
@@ -100,10 +100,10 @@ def told_in(recording: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
     ]
 
 
-def test_each_region_that_compiled_nothing_is_told_once(tmp_path: Path) -> None:
+def test_each_region_that_compiled_nothing_is_reported_once(tmp_path: Path) -> None:
     done = run(PROGRAM, str(tmp_path / "reports"))
     assert done.returncode == 0, done.stderr
-    facts, findings = told_in(tmp_path / "reports")
+    facts, findings = reported_in(tmp_path / "reports")
     why = {fact["region"]: fact["why"] for fact in facts}
     assert len(facts) == len(why) and all(fact["calls"] >= 50 for fact in facts)
     assert sorted(why) == ["dropped", "reloaded", "sequence", "service", "suppressed", "swallowed"]

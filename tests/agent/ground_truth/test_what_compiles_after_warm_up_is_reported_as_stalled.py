@@ -1,5 +1,5 @@
-"""Warm-up of a region ends when it is served compiled, or at `ready()`, and never restarts: a later
-call that compiles is stalled."""
+"""Warm-up of a region ends when the region is served compiled, or at `ready()`, and never restarts:
+a later call that compiles is stalled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from compilewatch.wire.messages import Region
 
-from tests.agent.ground_truth.running import told_read
+from tests.agent.ground_truth.running import read_recorded
 from tests.agent.programs import run
 
 JOB = """
@@ -111,11 +111,11 @@ Counts = dict[str, Counter[str]]
 
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Counts, list[Region]]:
-    """What the program counted by region, and what the agent reported."""
+    """The counts of the program by region, and the reports of the agent."""
     recording = tmp_path_factory.mktemp("job") / "told.jsonl"
     done = run(JOB, ENDPOINT=f"file:{recording}", SPOOL="off")
     assert done.returncode == 0, done.stderr[-2000:]
-    [recorded] = told_read(recording)
+    [recorded] = read_recorded(recording)
     truth = {name: +Counter(counts) for name, counts in json.loads(done.stdout).items()}
     return truth, [region for report in recorded.reports for region in report.regions]
 
@@ -132,7 +132,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Counts, list[Regi
         ("never compiles", 0),
     ],
 )
-def test_the_agent_reports_as_stalled_what_the_program_counts(
+def test_the_agent_reports_as_stalled_the_calls_that_the_program_counts(
     counted: tuple[Counts, list[Region]], name: str, stalled: int
 ) -> None:
     truth, regions = counted

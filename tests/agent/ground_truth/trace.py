@@ -1,5 +1,5 @@
-"""Torch's own account of a process: its TORCH_TRACE file, read by tlparse; the only reader of the
-trace in these tests."""
+"""Torch's own account of a process: its TORCH_TRACE file, read by tlparse; these tests have no
+other reader of the trace."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ Entry = tuple[dict[str, Any], str]
 
 @dataclass
 class Trace:
-    """What the comparison needs of a trace, as tlparse wrote it."""
+    """The parts of a trace that the comparison needs, as tlparse wrote them."""
 
     started: Counter[str] = field(default_factory=Counter)
-    """How often each compile id began (a begun attempt after a restart is not counted)."""
+    """How often each compile id began (a restarted attempt is not counted)."""
     forwards: Counter[str] = field(default_factory=Counter)
     backwards: Counter[str] = field(default_factory=Counter)
     failures: dict[str, str] = field(default_factory=dict)
-    """Compile id to the type of the failure, of the records that have one."""
+    """Compile id to the type of the failure, for the records that have a failure."""
     limits: int = 0
     reasons: dict[str, list[str]] = field(default_factory=dict)
     """Compile id to torch's reasons for compiling it again."""
     breaks: Counter[str] = field(default_factory=Counter)
     """First lines of the graph breaks."""
     caches: Counter[str] = field(default_factory=Counter)
-    """`fx hit` and so on, once a record: a miss of any part of it makes the whole a miss."""
+    """`fx hit` and so on, once per record: a miss of any part makes the whole record a miss."""
     seconds: float = 0.0
-    """Between the outermost begins and ends of compilations."""
+    """Time between the outermost begins and ends of compilations."""
 
 
 def traces_read(folder: Path, into: Path) -> list[Trace]:
-    """The traces in a folder, one a process, by rank; a file with nothing but its head belongs to a
+    """The traces in a folder, one per process, by rank; a file with only a header belongs to a
     process that compiled nothing."""
     found = []
     for number, log in enumerate(sorted(folder.glob("dedicated_log_torch_trace_*.log"))):
@@ -78,7 +78,7 @@ def _read(out: Path) -> Trace:
 
 
 def account(entries: Iterable[Entry], events: list[dict[str, Any]]) -> Trace:
-    """What the entries of a trace and the begins and ends of torch's timers add up to."""
+    """The trace that follows from the entries and from the begins and ends of torch's timers."""
     trace = Trace()
     answers: dict[str, set[str]] = {}
     for entry, payload in entries:
@@ -121,7 +121,7 @@ def _answered(trace: Trace, answers: set[str]) -> None:
 
 
 def _reasons(payload: str) -> list[str]:
-    """Torch writes a single reason as it is, and several as a list."""
+    """Torch writes a single reason as text, and several as a list."""
     try:
         several = json.loads(payload)
     except ValueError:

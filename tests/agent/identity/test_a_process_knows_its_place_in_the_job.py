@@ -1,5 +1,5 @@
-"""Job, rank and world size come from the launcher's variables; a job that torchrun was given no
-name for has one all the same."""
+"""Job, rank and world size come from the launcher's variables; a torchrun job without a name gets a
+name too."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ RANK = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}
         ({"RANK": "-1", "LOCAL_RANK": "x", "WORLD_SIZE": "12345678901"}, ("", 0, 0, 1)),
     ],
 )
-def test_its_place(variables: dict[str, str], place: tuple[str, int, int, int]) -> None:
+def test_a_process_reports_its_place(
+    variables: dict[str, str], place: tuple[str, int, int, int]
+) -> None:
     assert placement_of(variables) == place
 
 
@@ -40,7 +42,7 @@ def test_an_unnamed_job_on_one_host_is_named_after_its_launcher() -> None:
     assert job == f"{socket.gethostname()}:{os.getppid()}"
 
 
-def test_a_stage_that_the_job_declares_stays_with_what_the_rank_runs_on() -> None:
+def test_a_declared_stage_is_kept_with_the_ranks_hardware() -> None:
     config = load({"model": "m", "endpoint": "file:/dev/null", "stage": "decoder"}, {})
     identity = identity_build(config, {})
     identity_refresh(identity)

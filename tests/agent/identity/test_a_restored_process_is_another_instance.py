@@ -1,4 +1,4 @@
-"""A process whose boot, pid or start changed was restored or copied: it goes on as another
+"""A process whose boot, pid or start changed was restored or copied: it continues as another
 instance, and no window is lost."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def test_windows_after_the_restore_are_numbered_from_one(
     assert (seqs(one), one.identity.id == earlier) == ([(1, 1), (2, 2)], False)
 
 
-def test_what_the_dashboard_may_hold_is_settled_under_the_earlier_id(
+def test_windows_that_the_dashboard_may_hold_are_settled_under_the_earlier_id(
     window: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reporter, "process_key", lambda: BEFORE)
@@ -55,7 +55,7 @@ def test_what_the_dashboard_may_hold_is_settled_under_the_earlier_id(
     assert (seqs(one), one.identity.id == earlier) == ([(1, 1)], False)
 
 
-def test_a_boot_id_that_changes_at_each_reading_says_nothing(
+def test_a_boot_id_that_changes_at_each_reading_is_ignored(
     window: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = itertools.count()

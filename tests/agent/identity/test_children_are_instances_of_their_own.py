@@ -1,5 +1,5 @@
-"""A forked or spawned child reports as another instance, only what it did itself, and only if it
-did something."""
+"""A forked or spawned child reports as another instance, with only its own calls, and only if it
+made calls."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_forked_child_counts_its_own_calls_once(dashboard: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("sampled", [0, 1])
-def test_a_call_in_which_a_process_forks_is_told_once_by_the_parent(
+def test_a_call_in_which_a_process_forks_is_reported_once_by_the_parent(
     dashboard: Dashboard, sampled: int
 ) -> None:
     warming = ["call()", "sampled(call).issue_tokens(100)"][sampled]

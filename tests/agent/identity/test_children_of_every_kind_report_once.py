@@ -1,5 +1,5 @@
-"""Children made in any way Python has are instances of their own; their calls count once, none
-hangs, and none costs a descriptor."""
+"""Children created in any way that Python offers are separate instances; their calls count once, no
+child hangs, and no child costs a descriptor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.faults.size import sized
 
 JOB = Path(families.__file__)
 SILENT = ("fork-exit", "programs")
-"""Children that end without a word, or never had an agent."""
+"""Children that end without a report, or never had an agent."""
 SWEEP = """
 import sys, time
 from pathlib import Path
@@ -29,12 +29,14 @@ compilewatch.init(model="m", interval=0.05)
 while any(path.exists() for path in left):
     time.sleep(0.01)
 """
-"""The next process of the project: it sends what a child could not send within a second of its end,
-on a machine that is used up."""
+"""The next process of the project sends the windows that a child on a busy machine could not send
+within a second of its end."""
 
 
 @pytest.mark.parametrize("kind", families.KINDS)
-def test_children_by(kind: str, dashboard: Dashboard, tmp_path: Path, tell: Tell) -> None:
+def test_children_of_each_kind_report_once(
+    kind: str, dashboard: Dashboard, tmp_path: Path, tell: Tell
+) -> None:
     count = sized(3, 64)
     done = run(
         JOB,
@@ -70,7 +72,7 @@ def test_children_by(kind: str, dashboard: Dashboard, tmp_path: Path, tell: Tell
 
 
 def calls_of(dashboard: Dashboard) -> dict[str, int]:
-    """Calls by instance, of those that made any."""
+    """Calls by instance, for the instances that made calls."""
     counts: dict[str, int] = {}
     for (instance, _, _), report in dashboard.acked.items():
         for region in report.get("regions", []):

@@ -1,5 +1,5 @@
-"""What configures a compilation is told name by name, as versions and short hashes; no value leaves
-the process."""
+"""The configuration of a compilation is reported name by name, as versions and short hashes; no
+value leaves the process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def seen_options() -> dict[str, str]:
     return options.hashes()
 
 
-def test_each_variable_that_configures_has_a_hash_of_its_own() -> None:
+def test_each_variable_that_configures_has_its_own_hash() -> None:
     environ = {
         "TORCHINDUCTOR_MAX_AUTOTUNE": "1",
         "TORCHINDUCTOR_FREEZING": "1",
@@ -56,7 +56,7 @@ def test_each_variable_that_configures_has_a_hash_of_its_own() -> None:
     )
 
 
-def test_options_at_their_default_are_not_told_and_others_are() -> None:
+def test_options_at_their_default_are_not_reported_and_others_are() -> None:
     import torch._dynamo.config
     import torch._inductor.config
 
@@ -93,7 +93,7 @@ def test_an_option_is_read_on_the_thread_that_compiles() -> None:
     assert "inductor_config epilogue_fusion" not in seen_options()
 
 
-def test_paths_and_objects_tell_nothing_of_themselves() -> None:
+def test_paths_and_objects_reveal_nothing() -> None:
     import torch._inductor.config
 
     before = seen_options()
@@ -116,7 +116,7 @@ def test_two_folders_have_two_hashes() -> None:
     assert set(hash_folders({"TRITON_CACHE_DIR": "/t"})) == {"cache folder", "triton cache folder"}
 
 
-def test_however_many_variables_there_are_the_identity_stays_small(
+def test_the_identity_stays_small_for_any_number_of_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for number in range(300):

@@ -1,5 +1,5 @@
-"""Processes that one of them forked or started through multiprocessing share a job; a program that
-is only started there has none."""
+"""Processes that one process forked or started through multiprocessing share a job; a program that
+the process only starts has none."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def identities(dashboard: Dashboard) -> dict[int, dict[str, object]]:
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn", "forkserver", "os.fork"])
-def test_relatives_share_one(dashboard: Dashboard, tmp_path: Path, how: str) -> None:
+def test_related_processes_share_a_job(dashboard: Dashboard, tmp_path: Path, how: str) -> None:
     (tmp_path / "job.py").write_text(JOB)
     done = run(tmp_path / "job.py", how, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert (done.returncode, done.stderr) == (0, "")
@@ -65,7 +65,7 @@ def test_relatives_share_one(dashboard: Dashboard, tmp_path: Path, how: str) -> 
 
 
 @pytest.mark.parametrize("how", ["program", "shell", "program alone"])
-def test_others_have_none(dashboard: Dashboard, tmp_path: Path, how: str) -> None:
+def test_other_processes_have_no_job(dashboard: Dashboard, tmp_path: Path, how: str) -> None:
     (tmp_path / "job.py").write_text(JOB)
     done = run(tmp_path / "job.py", how, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,6 +1,6 @@
-"""API server, engine core, workers and inspection of vLLM differ by their names. This is not vLLM:
-a small package stands in for it, with names of processes and modules that vLLM uses. Not tried with
-vLLM itself, above all the process that inspects a model."""
+"""API server, engine core, workers and inspection of vLLM differ by their names. These tests do not
+run vLLM: a small package takes its place, with the names of processes and modules that vLLM uses.
+Untested with vLLM itself, above all the process that inspects a model."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ def start(engine: Path, module: str, dashboard: Dashboard) -> list[dict[str, obj
     return sorted(found.values(), key=lambda one: float(one["started"]))
 
 
-def test_the_processes_of_a_server(engine: Path, dashboard: Dashboard) -> None:
+def test_the_processes_of_a_server_have_their_roles(engine: Path, dashboard: Dashboard) -> None:
     found = start(engine, "vllm.entrypoints.openai.api_server", dashboard)
     assert [one.get("role", "") for one in found] == ["auxiliary", "engine", "worker"]
     assert [one.get("label", "") for one in found] == ["", "EngineCore_DP0", "VllmWorker-0"]
     assert len({one.get("job") for one in found}) == 1 and found[0]["job"]
 
 
-def test_a_process_that_inspects_a_model(engine: Path, dashboard: Dashboard) -> None:
+def test_a_process_that_inspects_a_model_has_its_role(engine: Path, dashboard: Dashboard) -> None:
     [found] = start(engine, "vllm.model_executor.models.registry", dashboard)
     assert found["role"] == "auxiliary"
 
 
-def test_a_process_that_only_helps_tells_nothing_of_compilations(
+def test_a_helper_process_reports_nothing_about_compilations(
     engine: Path, dashboard: Dashboard
 ) -> None:
     capabilities = start(engine, "vllm.model_executor.models.registry", dashboard)[0][
@@ -103,5 +103,7 @@ def test_a_process_that_only_helps_tells_nothing_of_compilations(
         ("parent", False, "yes"),
     ],
 )
-def test_what_a_process_can_tell_goes_by_what_it_does(role: str, serves: bool, answer: str) -> None:
+def test_the_capabilities_of_a_process_follow_its_work(
+    role: str, serves: bool, answer: str
+) -> None:
     assert capabilities_of(role, serves, {"compilations": ("yes", "")})["compilations"][0] == answer

@@ -1,5 +1,5 @@
-"""Each rank of a torchrun job is an instance of one job; when one fails and the others are killed,
-what was sent before stands once."""
+"""Each rank of a torchrun job is an instance of one job; if one rank fails and the others are
+killed, the windows sent before are stored once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""With COMPILEWATCH_REDACT=strict no text that the job, its code or its host has a part in leaves
-the process; every count does."""
+"""With COMPILEWATCH_REDACT=strict, no text that comes from the job, its code or its host leaves the
+process; every count does."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ compilewatch.mark("bullion moved", cashier="teller", amount=3)
 """
 
 
-def told(folder: Path, **settings: str) -> tuple[str, list[dict[str, Any]]]:
-    """What a real job sends: its text, and its windows."""
+def reported(folder: Path, **settings: str) -> tuple[str, list[dict[str, Any]]]:
+    """The text that a real job sends, and its windows."""
     folder.mkdir()
     program = folder / "ledger_job.py"
     program.write_text(JOB)
@@ -55,9 +55,9 @@ def told(folder: Path, **settings: str) -> tuple[str, list[dict[str, Any]]]:
 def test_a_real_job_sends_its_counts_and_none_of_its_texts(
     tmp_path: Path, dashboard: Dashboard
 ) -> None:
-    open_text, open_reports = told(tmp_path / "open")
-    strict_text, strict_reports = told(tmp_path / "strict", REDACT="strict")
-    # a short name of its own may stand in the letters of a packed sketch
+    open_text, open_reports = reported(tmp_path / "open")
+    strict_text, strict_reports = reported(tmp_path / "strict", REDACT="strict")
+    # a short name may occur by chance in the letters of a packed sketch
     host = f'"{socket.gethostname()}"'
     words = (*TEXTS, host)
     assert [word for word in words if word not in open_text] == []
@@ -78,7 +78,7 @@ def test_a_real_job_sends_its_counts_and_none_of_its_texts(
 
 
 def counts(reports: list[dict[str, Any]]) -> list[Any]:
-    """Everything countable of the windows, in an order that names have no part in."""
+    """All counts of the windows, in an order that does not depend on names."""
     regions = sorted(
         (region["calls"], region.get("compiled", 0), region.get("mode"))
         for report in reports
@@ -99,7 +99,7 @@ def counts(reports: list[dict[str, Any]]) -> list[Any]:
 
 
 text = st.text(alphabet=st.characters(min_codepoint=0xC0, max_codepoint=0x2FF), min_size=2)
-"""In letters that no word of the protocol has."""
+"""In letters that occur in no protocol word."""
 
 
 @given(text, st.dictionaries(text, st.one_of(text, st.lists(text), st.integers())))
@@ -134,7 +134,7 @@ def test_any_text_in_any_place_is_replaced(secret: str, data: dict[str, Any]) ->
     assert redact_report(redact_report(report)) == redact_report(report)
 
 
-def test_words_of_the_protocol_stay() -> None:
+def test_protocol_words_are_kept() -> None:
     for word in (
         "limit",
         "recompile",
@@ -159,7 +159,7 @@ def test_the_commands_that_a_process_allows_stay_readable() -> None:
         assert identity.capabilities["switch"] == ("yes", ", ".join(allowed))
 
 
-def test_another_word_than_strict_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_word_other_than_strict_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
     done = run(
         "import compilewatch; print(compilewatch.init(model='m'))",
         ENDPOINT="file:/dev/null",
@@ -171,13 +171,13 @@ def test_another_word_than_strict_is_refused(capfd: pytest.CaptureFixture[str]) 
     )
 
 
-def test_what_kind_of_parity_it_is_stays_readable() -> None:
-    told = parity_data(
+def test_the_kind_of_parity_stays_readable() -> None:
+    reported = parity_data(
         Parity(
             "shadow calls of their model", "passed", kind="shadow", region="their model", samples=3
         )
     )
-    (fact,) = redact_report(Report((1, 1), (0.0, 1.0), facts=[Fact("parity", 0.5, told)])).facts
+    (fact,) = redact_report(Report((1, 1), (0.0, 1.0), facts=[Fact("parity", 0.5, reported)])).facts
     back = parity_of(fact.data)
     assert (back.kind, back.state, back.samples) == ("shadow", "passed", 3) and "their" not in str(
         fact.data

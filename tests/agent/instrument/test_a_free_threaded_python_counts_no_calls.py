@@ -1,7 +1,7 @@
-"""Without the interpreter's lock calls are not counted, the job runs as it is, and the report says
-so.
+"""Without the interpreter's lock calls are not counted, the job runs unchanged, and the report
+names the missing calls.
 
-No interpreter of that kind is needed: Python answers the question by `sys._is_gil_enabled`, which
+No free-threaded interpreter is needed: Python answers the question by `sys._is_gil_enabled`, which
 the tests replace."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def capabilities() -> dict[str, tuple[str, str]]:
     return instance.identity.capabilities
 
 
-def test_calls_and_regions_are_left_as_they_are(
+def test_calls_and_regions_are_not_changed(
     free_threaded: None, start: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     start(interval=200)
@@ -43,7 +43,7 @@ def test_calls_and_regions_are_left_as_they_are(
     assert "PYTHON_GIL=1" in capsys.readouterr().err
 
 
-def test_the_report_says_that_calls_are_missing(
+def test_the_report_names_the_missing_calls(
     free_threaded: None, start: Callable[..., None]
 ) -> None:
     start(interval=200)

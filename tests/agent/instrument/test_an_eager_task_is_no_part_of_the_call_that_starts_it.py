@@ -1,5 +1,5 @@
-"""A task whose first piece runs inside the piece of another, as eager tasks of Python 3.12 do,
-keeps its guard lookups to itself."""
+"""A task whose first step runs inside the step of another task, as eager tasks of Python 3.12 do,
+keeps its guard lookups separate."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The job's own `bucket` and `items`: where one fails, its calls count as ever, it is said, and
-after twenty faults it is left alone."""
+"""The job's own `bucket` and `items` callables: if one fails, its calls still count, the failure is
+logged, and the callable is disabled after twenty failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Window = Callable[[], Report]
 
 
 class Unspeakable(Exception):
-    """Fails even to say what it is."""
+    """Fails even when it is printed."""
 
     def __str__(self) -> str:
         raise Unspeakable
@@ -23,14 +23,16 @@ class Unspeakable(Exception):
 
 
 @pytest.mark.parametrize("error", [ValueError("secret text"), Unspeakable()])
-def test_it_is_not_called_any_more_and_every_call_counts(window: Window, error: Exception) -> None:
+def test_a_failing_callable_is_disabled_and_every_call_counts(
+    window: Window, error: Exception
+) -> None:
     asked: list[object] = []
 
     def fails(x: object) -> float:
         asked.append(x)
         raise error
 
-    call = compilewatch.watch(abs, name="told", bucket=fails, items=fails)
+    call = compilewatch.watch(abs, name="failing", bucket=fails, items=fails)
     assert [call(-x) for x in range(100)] == list(range(100))
     report = window()
     assert {
@@ -41,22 +43,22 @@ def test_it_is_not_called_any_more_and_every_call_counts(window: Window, error: 
     }
     assert len(asked) == 40
     assert [fact.data for fact in report.facts] == [
-        {"name": f"{option}() of told {what}", "reason": type(error).__name__}
+        {"name": f"{option}() of failing {what}", "reason": type(error).__name__}
         for what in ("failed", "failed 20 times and is disabled")
         for option in ("bucket", "items")
     ]
     assert (RECORDER.internal_error_count, RECORDER.buffers is not None) == (0, True)
 
 
-def test_one_that_fails_now_and_then_counts_what_it_can(window: Window) -> None:
-    call = compilewatch.watch(abs, name="told", items=lambda x: 10 / x)
+def test_a_callable_that_fails_sometimes_counts_its_successes(window: Window) -> None:
+    call = compilewatch.watch(abs, name="failing", items=lambda x: 10 / x)
     for x in (0, 1, 2):
         call(x)
     [region] = window().regions
     assert (region.calls, region.items) == (3, 15.0)
 
 
-def test_another_region_with_the_same_callable_is_not_touched(window: Window) -> None:
+def test_another_region_with_the_same_callable_is_not_affected(window: Window) -> None:
     def odd(x: int) -> float:
         return 1 // x
 
@@ -74,7 +76,7 @@ def test_another_region_with_the_same_callable_is_not_touched(window: Window) ->
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_inside_it_reaches_the_job(
+def test_an_interrupt_inside_a_callable_reaches_the_job(
     window: Window, interrupt: type[BaseException]
 ) -> None:
     def interrupted(x: int) -> float:
@@ -82,13 +84,13 @@ def test_an_interrupt_inside_it_reaches_the_job(
 
     for options in ({"bucket": interrupted}, {"items": interrupted}):
         with pytest.raises(interrupt):
-            compilewatch.watch(abs, name="told", **options)(1)  # type: ignore[call-overload]
+            compilewatch.watch(abs, name="failing", **options)(1)  # type: ignore[call-overload]
     compilewatch.watch(abs, name="after")(1)
     assert [region.outermost for region in window().regions if region.name == "after"] == [True]
 
 
-def test_buckets_without_end_stay_sixteen_and_cost_no_memory(window: Window) -> None:
-    call = compilewatch.watch(abs, name="told", bucket=str)
+def test_endless_buckets_stay_sixteen_and_cost_no_memory(window: Window) -> None:
+    call = compilewatch.watch(abs, name="failing", bucket=str)
     for x in range(20_000):
         call(x)
     assert RECORDER.buffers is not None and len(RECORDER.buffers) == 17

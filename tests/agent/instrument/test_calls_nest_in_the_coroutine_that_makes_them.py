@@ -1,5 +1,5 @@
-"""A call that a watched coroutine or generator makes is inside it, also after it was suspended;
-what others on its thread do is not."""
+"""A call that a watched coroutine or generator makes is nested in it, even after a suspension;
+calls that others make on its thread are not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def endpoint() -> int:
     return model()
 
 
-def test_a_call_after_a_suspension_is_inside_and_the_next_is_not(window: Window) -> None:
+def test_a_call_after_a_suspension_is_nested_and_the_next_is_not(window: Window) -> None:
     async def serve() -> None:
         for _ in range(10):
             await endpoint()
@@ -48,7 +48,7 @@ def test_a_call_after_a_suspension_is_inside_and_the_next_is_not(window: Window)
     assert counts(window()) == {("endpoint", True): 10, ("model", False): 30, ("model", True): 11}
 
 
-def test_coroutines_that_overlap_are_not_inside_each_other(window: Window) -> None:
+def test_overlapping_coroutines_are_not_nested_in_each_other(window: Window) -> None:
     async def unwatched() -> None:
         for _ in range(5):
             await asyncio.sleep(0)
@@ -62,7 +62,7 @@ def test_coroutines_that_overlap_are_not_inside_each_other(window: Window) -> No
     assert RECORDER.get_thread_state().buffer is None
 
 
-def test_a_coroutine_that_is_awaited_and_blocks_in_it_are_inside(window: Window) -> None:
+def test_an_awaited_coroutine_and_its_blocks_are_nested(window: Window) -> None:
     @watched(name="outer")
     async def outer() -> None:
         await endpoint()
@@ -79,7 +79,7 @@ def test_a_coroutine_that_is_awaited_and_blocks_in_it_are_inside(window: Window)
     }
 
 
-def test_calls_of_a_generator_are_inside_and_those_between_its_items_are_not(
+def test_calls_of_a_generator_are_nested_and_those_between_its_items_are_not(
     window: Window,
 ) -> None:
     @watched(name="tokens")
@@ -107,7 +107,7 @@ def test_calls_of_a_generator_are_inside_and_those_between_its_items_are_not(
     assert found["tokens", True] == 2 and found["stream", True] == 1
 
 
-def test_a_coroutine_that_fails_or_is_cancelled_holds_nothing_open(window: Window) -> None:
+def test_a_coroutine_that_fails_or_is_cancelled_leaves_nothing_open(window: Window) -> None:
     @watched(name="fails")
     async def fails() -> None:
         model()
@@ -148,7 +148,7 @@ def test_each_thread_has_its_own_loop(window: Window) -> None:
     assert counts(window()) == {("endpoint", True): 4, ("model", False): 12, ("model", True): 1}
 
 
-def test_coroutines_in_tasks_of_one_are_inside_as_long_as_it_is_under_way(window: Window) -> None:
+def test_coroutines_in_tasks_of_a_call_are_nested_while_the_call_runs(window: Window) -> None:
     later: list[asyncio.Task[int]] = []
 
     async def waits() -> int:

@@ -1,4 +1,4 @@
-"""Blocks and calls that overlap on one thread, or one block entered twice, are counted each, and
+"""Blocks and calls that overlap on one thread, or one block entered twice, count separately, and
 nothing after them is nested in them."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A watched function is the function: signature, attributes, binding, kind, and what is sent,
-thrown or closed into it."""
+"""A watched function behaves as the function: signature, attributes, binding, kind, and every value
+sent, thrown or closed into it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def calls(report: Report) -> dict[str, int]:
     return {region.name: region.calls for region in report.regions}
 
 
-def test_it_looks_like_itself() -> None:
+def test_a_watched_function_looks_like_the_function() -> None:
     def scale(x: float, *rest: int, by: float = 2.0, **more: str) -> float:
         """Scaled."""
         return x * by
@@ -42,7 +42,7 @@ def test_it_looks_like_itself() -> None:
     assert scale.owner == "me"  # type: ignore[attr-defined]
 
 
-def test_wrong_arguments_are_refused_as_ever(window: Window) -> None:
+def test_wrong_arguments_are_refused_as_without_the_agent(window: Window) -> None:
     def one(x: int) -> int:
         return x
 
@@ -81,7 +81,7 @@ class Service:
 
 
 class Other(Service):
-    """A class that comes from it."""
+    """A subclass of the class."""
 
     base = 10
 
@@ -103,7 +103,7 @@ def test_methods_of_every_kind(window: Window) -> None:
     }
 
 
-def test_a_bound_method_stays_one(window: Window) -> None:
+def test_a_bound_method_stays_bound(window: Window) -> None:
     service = Other()
     watched = compilewatch.watch(service.method, name="bound")
     assert (
@@ -116,7 +116,7 @@ def test_a_bound_method_stays_one(window: Window) -> None:
     assert appended == [1] and calls(window())["append"] == 1
 
 
-def test_a_partial_stays_one(window: Window) -> None:
+def test_a_partial_stays_a_partial(window: Window) -> None:
     def power(x: int, by: int) -> int:
         return x**by
 
@@ -135,7 +135,7 @@ def test_a_partial_stays_one(window: Window) -> None:
     assert calls(window()) == {"power": 3}
 
 
-def test_kinds_are_told_apart_as_ever() -> None:
+def test_kinds_are_distinguished_as_without_the_agent() -> None:
     async def coroutine() -> None: ...
 
     async def stream() -> AsyncIterator[int]:
@@ -150,11 +150,11 @@ def test_kinds_are_told_apart_as_ever() -> None:
         inspect.isgeneratorfunction,
         inspect.isfunction,
     )
-    for fn in (coroutine, stream, items, test_kinds_are_told_apart_as_ever):
+    for fn in (coroutine, stream, items, test_kinds_are_distinguished_as_without_the_agent):
         assert [kind(compilewatch.watch(fn)) for kind in kinds] == [kind(fn) for kind in kinds]
 
 
-def test_a_generator_that_may_be_awaited_still_may(window: Window) -> None:
+def test_an_awaitable_generator_stays_awaitable(window: Window) -> None:
     @compilewatch.watch(name="awaited")
     @types.coroutine
     def step(item: int) -> Generator[None, None, int]:
@@ -169,7 +169,7 @@ def test_a_generator_that_may_be_awaited_still_may(window: Window) -> None:
 
 
 def talking() -> Iterator[Any]:
-    """A generator that says what happens to it."""
+    """A generator that reports the events it receives."""
     got = yield "first"
     while got != "end":
         try:
@@ -179,10 +179,10 @@ def talking() -> Iterator[Any]:
     return "returned"
 
 
-def test_a_generator_talks_as_ever(window: Window) -> None:
-    def told(make: Callable[[], Any]) -> list[Any]:
+def test_a_generator_behaves_as_without_the_agent(window: Window) -> None:
+    def observed(make: Callable[[], Any]) -> list[Any]:
         one = make()
-        heard = [
+        received = [
             isinstance(one, types.GeneratorType),
             next(one),
             one.send("a"),
@@ -192,16 +192,16 @@ def test_a_generator_talks_as_ever(window: Window) -> None:
         try:
             one.send("end")
         except StopIteration as end:
-            heard.append(end.value)
+            received.append(end.value)
         closed = make()
         next(closed)
         closed.close()
-        return [*heard, list(closed), (lambda: (yield from make()))().send(None)]
+        return [*received, list(closed), (lambda: (yield from make()))().send(None)]
 
-    assert told(compilewatch.watch(talking)) == told(talking)
+    assert observed(compilewatch.watch(talking)) == observed(talking)
 
 
-def test_a_generator_that_will_not_close_says_so_as_ever(window: Window) -> None:
+def test_a_generator_that_ignores_close_raises_as_without_the_agent(window: Window) -> None:
     @compilewatch.watch
     def stubborn() -> Iterator[int]:
         try:
@@ -218,7 +218,7 @@ def test_a_generator_that_will_not_close_says_so_as_ever(window: Window) -> None
 
 
 async def talking_async() -> AsyncIterator[Any]:
-    """The same, with an end of its own."""
+    """The async version, with its own end."""
     got = yield "first"
     for _ in range(4):
         try:
@@ -227,10 +227,10 @@ async def talking_async() -> AsyncIterator[Any]:
             got = f"caught {error}"
 
 
-def test_an_async_generator_talks_as_ever(window: Window) -> None:
-    async def told(make: Callable[[], Any]) -> list[Any]:
+def test_an_async_generator_behaves_as_without_the_agent(window: Window) -> None:
+    async def observed(make: Callable[[], Any]) -> list[Any]:
         one = make()
-        heard = [
+        received = [
             await anext(one),
             await one.asend("a"),
             await one.athrow(LookupError("x")),
@@ -239,9 +239,11 @@ def test_an_async_generator_talks_as_ever(window: Window) -> None:
         closed = make()
         await anext(closed)
         await closed.aclose()
-        return [*heard, [item async for item in closed]]
+        return [*received, [item async for item in closed]]
 
-    assert asyncio.run(told(compilewatch.watch(talking_async))) == asyncio.run(told(talking_async))
+    assert asyncio.run(observed(compilewatch.watch(talking_async))) == asyncio.run(
+        observed(talking_async)
+    )
     assert calls(window()) == {"talking_async": 2, "talking_async/first item": 2}
 
 
@@ -286,7 +288,7 @@ def test_a_cancelled_task_is_cancelled(window: Window) -> None:
     assert (region.calls, region.errors) == (1, 1)
 
 
-def test_deep_recursion_ends_as_ever(window: Window) -> None:
+def test_deep_recursion_ends_as_without_the_agent(window: Window) -> None:
     @compilewatch.watch(name="deep")
     def deep(n: int) -> int:
         return deep(n + 1)

@@ -1,5 +1,5 @@
-"""What torch does with modules it does with watched ones: containers, wrappers, tracing, export,
-saving, changes of class."""
+"""Torch handles watched modules like bare modules: containers, wrappers, tracing, export, saving,
+changes of class."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def calls(report: Report) -> dict[tuple[str, str], int]:
     return {(region.name, region.bucket): region.calls for region in report.regions}
 
 
-def test_it_sits_in_containers(window: Window) -> None:
+def test_a_watched_module_works_in_containers(window: Window) -> None:
     watched = compilewatch.watch(Net())
     row, rows = (
         nn.Sequential(watched, nn.ReLU()),
@@ -79,7 +79,7 @@ def test_weights_are_loaded_and_moved_and_modes_switched(window: Window) -> None
     assert not hasattr(watched, "extra") and repr(watched) == repr(other.double())
 
 
-def test_hooks_are_those_of_both(window: Window) -> None:
+def test_hooks_are_those_of_both_modules(window: Window) -> None:
     fired: list[str] = []
     net = Net()
     watched = compilewatch.watch(net)
@@ -93,7 +93,7 @@ def test_hooks_are_those_of_both(window: Window) -> None:
     assert fired == ["before True", "backward True"]
 
 
-def test_wrappers_for_many_devices_take_it(window: Window, tmp_path: Path) -> None:
+def test_wrappers_for_many_devices_accept_a_watched_module(window: Window, tmp_path: Path) -> None:
     net = Net()
     watched = compilewatch.watch(net)
     assert torch.equal(nn.DataParallel(watched)(X), net(X))
@@ -109,14 +109,14 @@ def test_wrappers_for_many_devices_take_it(window: Window, tmp_path: Path) -> No
     try:
         parallel = nn.parallel.DistributedDataParallel(watched)
         parallel(X).sum().backward()
-        del parallel  # torch hangs where one ends after its process group
+        del parallel  # torch hangs if the wrapper outlives its process group
     finally:
         torch.distributed.destroy_process_group()
     assert net.linear.weight.grad is not None
     assert calls(window()) == {("Net", "2^3"): 2}
 
 
-def test_it_is_scripted_and_traced(window: Window) -> None:
+def test_a_watched_module_is_scripted_and_traced(window: Window) -> None:
     net = Net()
     watched = compilewatch.watch(net)
     assert torch.equal(torch.jit.script(watched)(X), net(X))
@@ -126,7 +126,9 @@ def test_it_is_scripted_and_traced(window: Window) -> None:
     assert calls(window())["scripted", "2^3"] == 1
 
 
-def test_it_is_exported_as_the_bare_module_is_with_every_size_left_open(window: Window) -> None:
+def test_a_watched_module_is_exported_like_the_bare_module_with_every_size_open(
+    window: Window,
+) -> None:
     net = Net()
     watched = compilewatch.watch(net)
     open_size = {"dynamic_shapes": ({0: torch.export.Dim("batch")},)}
@@ -136,7 +138,7 @@ def test_it_is_exported_as_the_bare_module_is_with_every_size_left_open(window: 
         assert torch.equal(exported.module()(X), net(X))
 
 
-def test_fx_traces_it_alone_and_as_a_part(window: Window) -> None:
+def test_fx_traces_a_watched_module_alone_and_as_a_part(window: Window) -> None:
     net = Net()
     watched = compilewatch.watch(net)
     assert torch.fx.symbolic_trace(watched).code == torch.fx.symbolic_trace(net).code
@@ -178,7 +180,7 @@ def test_modules_that_change_their_class_change_it_in_both(window: Window) -> No
     assert calls(window()) == {("LazyLinear", "2^3"): 3}
 
 
-def test_it_compiles_in_place_and_inside_another(window: Window) -> None:
+def test_a_watched_module_compiles_in_place_and_inside_another(window: Window) -> None:
     net = Net()
     watched = compilewatch.watch(net)
     whole = torch.compile(nn.Sequential(watched, nn.ReLU()), backend="eager", fullgraph=True)
@@ -188,7 +190,7 @@ def test_it_compiles_in_place_and_inside_another(window: Window) -> None:
     assert calls(window()) == {("Net", "2^3"): 3}
 
 
-def test_methods_compile_whichever_was_first(window: Window) -> None:
+def test_methods_compile_in_either_order(window: Window) -> None:
     class Decorated(nn.Module):  # type: ignore[misc]
         @compilewatch.watch(name="decorated")
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -209,7 +211,7 @@ def test_methods_compile_whichever_was_first(window: Window) -> None:
     assert calls(window()) == {("inside", "2^3"): 3, ("Net", "2^3"): 3, ("decorated", "2^3"): 3}
 
 
-def test_transforms_go_through_it(window: Window) -> None:
+def test_transforms_accept_a_watched_module(window: Window) -> None:
     net = Net()
     watched = compilewatch.watch(net)
     batch = torch.randn(3, 2, 4)

@@ -1,5 +1,5 @@
-"""A watched nn.Module is the module: attributes, parameters, hooks, pickling, `isinstance`; and it
-goes with torch.compile both ways."""
+"""A watched nn.Module behaves as the module: attributes, parameters, hooks, pickling, `isinstance`;
+watch and torch.compile work in either order."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_hooks_run_once_per_call(window: Window) -> None:
     assert fired == ["before", "after"]
 
 
-def test_copies_are_watched_and_apart_and_a_pickle_holds_the_bare_module(window: Window) -> None:
+def test_copies_are_watched_separately_and_a_pickle_holds_the_bare_module(window: Window) -> None:
     net = Net()
     watched = compilewatch.watch(net)
     copied, loaded = copy.deepcopy(watched), pickle.loads(pickle.dumps(watched))
@@ -75,7 +75,7 @@ def test_copies_are_watched_and_apart_and_a_pickle_holds_the_bare_module(window:
     assert calls(window()) == {("Net", "2^3"): 3}
 
 
-def test_it_trains(window: Window) -> None:
+def test_a_watched_module_trains(window: Window) -> None:
     watched = compilewatch.watch(Net())
     optimizer = torch.optim.SGD(watched.parameters(), lr=0.1)
     before = watched.linear.weight.detach().clone()
@@ -124,7 +124,7 @@ MODES = [
 
 
 @pytest.mark.parametrize(("options", "mode"), MODES)
-def test_the_mode_is_known_however_it_was_compiled(
+def test_the_mode_is_known_for_every_way_to_compile(
     window: Window, options: dict[str, Any], mode: str
 ) -> None:
     for target in (Net(), Net().forward):
@@ -135,7 +135,7 @@ def test_the_mode_is_known_however_it_was_compiled(
         assert (region.mode, region.runtime) == (mode, "torch.compile")
 
 
-def test_compile_remembers_what_it_was_told(window: Window) -> None:
+def test_compile_remembers_its_options(window: Window) -> None:
     @compilewatch.compile(backend="eager", dynamic=True, name="step")
     def step(x: torch.Tensor) -> torch.Tensor:
         return x + 1
@@ -150,15 +150,15 @@ def test_compile_remembers_what_it_was_told(window: Window) -> None:
     }
     RECORDER.start()
     step(torch.randn(3))
-    assert len(window().facts) == 1, "another instance says it again"
+    assert len(window().facts) == 1, "another instance reports its options again"
     assert [(region.name, region.runtime) for region in report.regions] == [
         ("step", "torch.compile")
     ]
 
 
-def test_two_of_one_name_are_each_told_as_they_were_compiled(window: Window) -> None:
+def test_two_of_one_name_are_each_reported_with_their_own_options(window: Window) -> None:
     for dynamic in (False, True):
-        compilewatch.compile(lambda x: x + 1, backend="eager", dynamic=dynamic, name="told twice")(
+        compilewatch.compile(lambda x: x + 1, backend="eager", dynamic=dynamic, name="same name")(
             torch.randn(3)
         )
     assert [fact.data["dynamic"] for fact in window().facts] == ["False", "True"]

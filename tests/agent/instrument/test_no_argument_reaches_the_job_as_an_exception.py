@@ -1,7 +1,7 @@
-"""Whatever a job hands to the agent, and from wherever it calls it, nothing is raised into it and
-every call returns what it returns alone.
+"""For any argument that a job passes to the agent, from any place, nothing is raised into the job
+and every call returns its own result.
 
-`COMPILEWATCH_TEST_FUZZ` says how many calls are tried: 10,000 where it is not set."""
+`COMPILEWATCH_TEST_FUZZ` sets the number of calls to try: 10,000 by default."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REPEAT = max(1, CALLS // (EXAMPLES * ROUNDS))
 
 
 class Hostile:
-    """Fails at whatever it is asked."""
+    """Fails at every operation."""
 
     def __str__(self) -> str:
         raise ValueError("no text")
@@ -58,7 +58,8 @@ ODD: st.SearchStrategy[Callable[[], Any]] = st.one_of(
     st.text().map(lambda text: lambda: text * 10_000),
     st.sampled_from([Hostile, object, lambda: 10**5000, lambda: -(10**400)]),
 )
-"""Makers of values: what fails at whatever it is asked must not meet the tool that draws it."""
+"""Factories of values: a value that fails at every operation must not meet the tool that draws
+it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -120,7 +121,9 @@ class Handler(logging.Handler):
         compilewatch.mark("in handler")
 
 
-def test_finalizers_signals_and_logging_handlers_may_call_it_at_any_moment(tell: Tell) -> None:
+def test_finalizers_signals_and_logging_handlers_may_call_the_agent_at_any_moment(
+    tell: Tell,
+) -> None:
     RECORDER.start()
     call = compilewatch.watch(echo, name="everywhere")
     counted = [0]

@@ -1,5 +1,5 @@
-"""What goes through a watched call lives no longer than without the agent: arguments, results,
-items, exceptions; no call leaves memory."""
+"""Objects that pass through a watched call live no longer than without the agent: arguments,
+results, items, exceptions; no call leaks memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Window = Callable[[], Report]
 
 
 class Large:
-    """Something whose end is noticed."""
+    """An object whose end is observed."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,9 @@ WRAPPED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED.keys())
-def test_arguments_and_results(window: Window, wrap: Callable[[Any], Any]) -> None:
+def test_arguments_and_results_are_not_kept_alive(
+    window: Window, wrap: Callable[[Any], Any]
+) -> None:
     alive: list[weakref.ref[Large]] = []
     call = wrap(through)
     for _ in range(3):
@@ -64,7 +66,7 @@ def test_arguments_and_results(window: Window, wrap: Callable[[Any], Any]) -> No
 
 
 @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED.keys())
-def test_exceptions_with_the_frames_they_came_through(
+def test_exceptions_with_their_frames_are_not_kept_alive(
     window: Window, wrap: Callable[[Any], Any]
 ) -> None:
     alive: list[weakref.ref[Large]] = []
@@ -80,7 +82,7 @@ def test_exceptions_with_the_frames_they_came_through(
     assert living(alive) == 0
 
 
-def test_what_the_jobs_own_callables_raise(window: Window) -> None:
+def test_exceptions_of_the_jobs_own_callables_are_not_kept_alive(window: Window) -> None:
     alive: list[weakref.ref[Large]] = []
 
     def fails(x: object) -> float:
@@ -110,7 +112,7 @@ def test_a_suspended_generator_holds_what_it_would_hold_alone(window: Window) ->
     assert living(alive) == 0
 
 
-def test_a_suspended_async_generator_likewise(window: Window) -> None:
+def test_a_suspended_async_generator_holds_what_it_would_hold_alone(window: Window) -> None:
     alive: list[weakref.ref[Large]] = []
 
     @compilewatch.watch
@@ -130,7 +132,7 @@ def test_a_suspended_async_generator_likewise(window: Window) -> None:
     assert asyncio.run(consume()) == 0
 
 
-def test_a_waiting_coroutine_likewise(window: Window) -> None:
+def test_a_waiting_coroutine_holds_what_it_would_hold_alone(window: Window) -> None:
     alive: list[weakref.ref[Large]] = []
 
     @compilewatch.watch
@@ -145,7 +147,7 @@ def test_a_waiting_coroutine_likewise(window: Window) -> None:
     assert asyncio.run(ask()) == 0
 
 
-def test_a_watched_object_goes_with_its_last_user(window: Window) -> None:
+def test_a_watched_object_is_freed_with_its_last_user(window: Window) -> None:
     class Model:
         def __call__(self) -> None: ...
 

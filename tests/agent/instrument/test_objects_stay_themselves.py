@@ -1,5 +1,5 @@
-"""A watched object is the object: attributes, equality, classes and their hooks, copies, pickles,
-and what is in no `__dict__`."""
+"""A watched object behaves as the object: attributes, equality, classes and their hooks, copies,
+pickles, and slots outside `__dict__`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Model:
         return x * self.by
 
 
-def test_attributes_are_one_set(window: Window) -> None:
+def test_attributes_are_shared(window: Window) -> None:
     model = Model()
     watched = compilewatch.watch(model)
     watched.by, model.note = 5, "new"
@@ -49,7 +49,7 @@ def test_attributes_are_one_set(window: Window) -> None:
     )
 
 
-def test_it_equals_its_target_and_itself_and_nothing_else(window: Window) -> None:
+def test_a_watched_object_equals_its_target_and_itself_and_nothing_else(window: Window) -> None:
     model, other = Model(), Model()
     watched = compilewatch.watch(model)
     assert watched == model and model == watched and hash(watched) == hash(model)
@@ -58,7 +58,7 @@ def test_it_equals_its_target_and_itself_and_nothing_else(window: Window) -> Non
     assert {model: 1}[watched] == 1 and watched in [model]
 
 
-def test_an_equality_of_the_jobs_own_stays(window: Window) -> None:
+def test_the_jobs_own_equality_is_kept(window: Window) -> None:
     class Same(Model):
         def __eq__(self, other: object) -> bool:
             return isinstance(other, Same) and self.by == other.by
@@ -71,7 +71,7 @@ def test_an_equality_of_the_jobs_own_stays(window: Window) -> None:
         hash(watched)
 
 
-def test_the_target_lives_as_long_as_what_stands_in_for_it_and_no_longer(window: Window) -> None:
+def test_the_target_lives_exactly_as_long_as_its_watched_object(window: Window) -> None:
     ended: list[str] = []
 
     class Finished(Model):
@@ -103,7 +103,7 @@ def test_copies_are_watched_and_pickles_are_bare(window: Window) -> None:
     assert (region.name, region.calls, region.items) == ("model", 3, 3.0)
 
 
-def test_what_its_methods_make_of_their_own_class_works(window: Window) -> None:
+def test_methods_that_create_objects_of_their_own_class_work(window: Window) -> None:
     class Cloning(Model):
         def again(self) -> Any:
             return type(self)(7), self.__class__(8), self.__new__(type(self))
@@ -121,7 +121,7 @@ def test_what_its_methods_make_of_their_own_class_works(window: Window) -> None:
     assert [copy.copy(first).by, copy.deepcopy(first).by] == [7, 7]
 
 
-def test_classes_with_rules_of_their_own_never_learn_of_it(window: Window) -> None:
+def test_classes_with_special_rules_never_see_the_watched_class(window: Window) -> None:
     made: list[type] = []
 
     class Meta(abc.ABCMeta):
@@ -167,7 +167,7 @@ def test_a_class_that_changes_stays_watched(window: Window) -> None:
     assert window().regions[0].calls == 1
 
 
-def test_an_object_that_cannot_be_shared_stays_as_it_is(
+def test_an_object_that_cannot_be_shared_is_not_changed(
     window: Window, capfd: pytest.CaptureFixture[str]
 ) -> None:
     class Table(dict[str, int]):

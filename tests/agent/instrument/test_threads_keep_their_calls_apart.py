@@ -1,5 +1,5 @@
-"""Which region a call stands in, and what torch looked up for it, is its own thread's, whichever
-thread called last."""
+"""The region of a call, and the lookups that torch made for the call, belong to the thread of the
+call, even if other threads call in between."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def counts(report: Report) -> dict[tuple[str, bool], int]:
     return {(region.name, region.outermost): region.calls for region in report.regions}
 
 
-def test_calls_that_alternate_between_threads_stand_in_their_own_regions(window: Window) -> None:
+def test_calls_that_alternate_between_threads_keep_their_own_regions(window: Window) -> None:
     outer, inner = compilewatch.watch(does, name="outer"), compilewatch.watch(does, name="inner")
     outer(lambda: inner(lambda: None))
     inner(lambda: None)
@@ -54,7 +54,7 @@ def test_calls_that_alternate_between_threads_stand_in_their_own_regions(window:
     assert counts(window()) == {("outer", True): 1, ("inner", True): 11, ("inner", False): 10}
 
 
-def test_a_thread_with_the_number_of_one_that_has_ended_gets_a_record_of_its_own(
+def test_a_thread_that_reuses_the_id_of_an_ended_thread_gets_its_own_record(
     window: Window,
 ) -> None:
     call = compilewatch.watch(does, name="f")
@@ -69,7 +69,7 @@ def test_a_thread_with_the_number_of_one_that_has_ended_gets_a_record_of_its_own
     assert len(set(numbers)) < len(numbers)
 
 
-def test_lookups_of_threads_that_alternate_count_where_they_were_made(window: Window) -> None:
+def test_lookups_of_alternating_threads_count_on_their_own_thread(window: Window) -> None:
     compiled, eager = (
         compilewatch.watch(does, name="compiled"),
         compilewatch.watch(does, name="eager"),
@@ -82,7 +82,7 @@ def test_lookups_of_threads_that_alternate_count_where_they_were_made(window: Wi
     assert found == {"compiled": (10, 10), "eager": (10, 0)}
 
 
-def test_in_a_forked_child_no_thread_finds_the_record_of_one_that_is_not_there(
+def test_in_a_forked_child_no_thread_finds_the_record_of_a_missing_thread(
     window: Window,
 ) -> None:
     call = compilewatch.watch(does, name="f")

@@ -1,5 +1,5 @@
-"""Beside OpenTelemetry, Datadog's tracer or gevent the agent sends as ever, and none of them sees a
-span or a log line of it."""
+"""Together with OpenTelemetry, Datadog's tracer or gevent the agent sends as usual, and none of
+them sees a span or a log line of the agent."""
 
 from __future__ import annotations
 
@@ -110,12 +110,13 @@ def test_opentelemetry_sees_the_job_alone(
     assert dashboard.calls("forward") == 8 and len(dashboard.requests) > 1
 
 
-def test_gevent_runs_it_among_its_own(dashboard: Dashboard) -> None:
+def test_gevent_runs_the_agent_among_its_greenlets(dashboard: Dashboard) -> None:
     done = run(GEVENT.replace("{work}", WORK), ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert (done.returncode, done.stderr) == (0, "")
     assert (dashboard.calls("slow"), dashboard.calls("forward")) == (55, 55)
     assert len({request["instance"]["id"] for request in dashboard.requests}) == 2
-    # Greenlets go on in a child: the one that was the parent's agent must not go on as the parent.
+    # Greenlets continue in a child: the greenlet of the parent's agent must not continue as the
+    # parent.
     assert_sent_once(dashboard)
 
 
@@ -148,7 +149,7 @@ def test_ddtrace_sees_the_job_alone(dashboard: Dashboard, own: Own) -> None:
 
 
 def assert_untouched(dashboard: Dashboard) -> None:
-    """No tracer wrote into our requests: it would have begun a span for each."""
+    """No tracer wrote into our requests: a tracer would have begun a span for each."""
     names = {name.lower() for headers in dashboard.headers for name in headers}
     assert not {
         name
@@ -158,7 +159,7 @@ def assert_untouched(dashboard: Dashboard) -> None:
 
 
 class Own:
-    """A server of the job's own, which also stands in for Datadog's collector."""
+    """A server of the job, which also takes the place of Datadog's collector."""
 
     def __init__(self) -> None:
         self.got: list[tuple[str, bytes]] = []
@@ -191,6 +192,6 @@ def _handler(own: Own) -> type[BaseHTTPRequestHandler]:
         do_POST = do_PUT = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
-            """Stays silent."""
+            """Logs nothing."""
 
     return Handler

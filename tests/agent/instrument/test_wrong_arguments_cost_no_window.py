@@ -1,4 +1,4 @@
-"""What a job hands to the agent by mistake is left out and counted: the call goes on, and the
+"""A wrong value that a job passes to the agent is dropped and counted: the call continues, and the
 window can still be sent."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Window = Callable[[], Report]
 
 
 @pytest.mark.parametrize("items", [math.nan, math.inf, -1, 1e300, "many", object()])
-def test_items_that_are_no_amount(window: Window, items: Any) -> None:
+def test_items_that_are_not_a_number_are_dropped(window: Window, items: Any) -> None:
     before = RECORDER.internal_error_count
     assert compilewatch.watch(lambda: 5, name="call", items=lambda: items)() == 5
     with compilewatch.region("block", items=items):
@@ -34,14 +34,14 @@ def test_items_that_are_no_amount(window: Window, items: Any) -> None:
     ]
 
 
-def test_names_and_modes_that_are_no_text(window: Window) -> None:
+def test_names_and_modes_that_are_not_text_are_dropped(window: Window) -> None:
     numbers: Any = 5
     assert compilewatch.watch(len, name=numbers, mode=numbers, runtime=numbers)("ab") == 2
     [region] = loads(Report, dumps(window())).regions
     assert (region.name, region.mode, region.runtime) == ("5", "5", "5")
 
 
-def test_a_tensor_that_cannot_say_its_size_has_no_bucket(window: Window) -> None:
+def test_a_tensor_that_fails_to_give_its_size_has_no_bucket(window: Window) -> None:
     class Traced:
         def numel(self) -> object:
             return object()
@@ -55,7 +55,7 @@ def test_a_tensor_that_cannot_say_its_size_has_no_bucket(window: Window) -> None
     assert RECORDER.internal_error_count == before
 
 
-def test_a_mark_may_carry_a_name_of_its_own(window: Window) -> None:
+def test_a_mark_may_have_its_own_name(window: Window) -> None:
     compilewatch.mark("weights", step=3, name="v3")
     [fact] = window().facts
     assert fact.data == {"name": "weights", "step": 3}

@@ -1,5 +1,5 @@
-"""Steps that Lightning and the Trainer of transformers make through a watched module are counted:
-as many as the framework made."""
+"""Steps that Lightning and the Trainer of transformers run through a watched module are counted: as
+many as the framework ran."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ UNWRAPPED = (
 
 
 @pytest.mark.parametrize("program", [LIGHTNING, TRAINER], ids=["Lightning", "Trainer"])
-def test_as_many_as_were_made(dashboard: Dashboard, tmp_path: Path, program: str) -> None:
+def test_the_count_of_steps_is_the_frameworks(
+    dashboard: Dashboard, tmp_path: Path, program: str
+) -> None:
     done = run(program, str(tmp_path), ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert done.returncode == 0, done.stderr
     steps = json.loads(done.stdout.partition("STEPS ")[2])

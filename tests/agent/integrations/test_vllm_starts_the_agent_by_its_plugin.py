@@ -1,5 +1,5 @@
-"""The entry point that vLLM looks for starts the agent once in a process, and does nothing where no
-endpoint is set."""
+"""The entry point that vLLM looks for starts the agent once in a process, and does nothing without
+an endpoint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ print(json.dumps({"on": first is not None, "same": AGENT.worker is first, "threa
 
 
 def start(**settings: str) -> tuple[dict[str, object], str]:
-    """A process as vLLM makes one: it loads what pyproject.toml names, and calls it twice."""
+    """A process as vLLM starts it: it loads the entry points of pyproject.toml, and calls each
+    twice."""
     named = tomllib.loads((REPOSITORY / "agents/pyproject.toml").read_text())["project"][
         "entry-points"
     ]["vllm.general_plugins"]
@@ -52,11 +53,11 @@ def test_with_an_endpoint_the_agent_runs_once_and_reports(tmp_path: Path) -> Non
     assert recording.exists() and '"chat"' in recording.read_text()
 
 
-def test_without_an_endpoint_nothing_starts_and_nothing_is_said() -> None:
+def test_without_an_endpoint_nothing_starts_and_nothing_is_logged() -> None:
     found, said = start()
     assert found == {"on": False, "same": True, "threads": 1} and said == ""
 
 
-def test_a_wrong_setting_is_one_line_and_the_engine_goes_on() -> None:
+def test_a_wrong_setting_logs_one_line_and_the_engine_continues() -> None:
     found, said = start(COMPILEWATCH_ENDPOINT="nonsense", COMPILEWATCH_MODEL="chat")
     assert not found["on"] and said.count("\n") <= 2 and "Traceback" not in said

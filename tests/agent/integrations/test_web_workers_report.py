@@ -1,5 +1,5 @@
-"""Under gunicorn each worker is an instance, whether the agent was started before the fork or after
-it."""
+"""Under gunicorn each worker is an instance, whether the agent was started before or after the
+fork."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Workers that a DataLoader forks or spawns are instances of their own, and only if they make
-watched calls."""
+"""Workers that a DataLoader forks or spawns are separate instances, and only if they make watched
+calls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("how", "what"), [("fork", "watched"), ("fork", "plain"), ("spawn", "watched")]
 )
-def test_workers_count_what_they_did(
+def test_workers_count_their_own_calls(
     tmp_path: Path, dashboard: Dashboard, how: str, what: str
 ) -> None:
     program = tmp_path / "job.py"

@@ -1,5 +1,5 @@
-"""A GPU may keep eleven digits of float32's products: a golden batch allows the error that this
-makes in eager, and no more."""
+"""A GPU may keep eleven binary digits of the factors of float32 products: a golden batch allows the
+error that TF32 causes in eager, and nothing beyond."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _as_it_was() -> Iterator[None]:
 
 
 def result(device: str, dtype: torch.dtype) -> SimpleNamespace:
-    """What is asked of a tensor: where it is and of which precision."""
+    """The two tensor properties that the code reads: device and precision."""
     return SimpleNamespace(device=torch.device(device), dtype=dtype)
 
 
@@ -34,7 +34,7 @@ def result(device: str, dtype: torch.dtype) -> SimpleNamespace:
     ("convolutions", "products", "few_digits"),
     [("tf32", "ieee", True), ("ieee", "tf32", True), ("ieee", "ieee", False)],
 )
-def test_whichever_switch_a_job_set_is_read(
+def test_each_switch_that_a_job_may_set_is_read(
     convolutions: str, products: str, few_digits: bool
 ) -> None:
     torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision = (
@@ -44,20 +44,20 @@ def test_whichever_switch_a_job_set_is_read(
     assert is_rough(torch, result("cuda", torch.float32)) is few_digits
 
 
-def test_as_torch_begins_convolutions_keep_few_digits() -> None:
+def test_by_default_convolutions_use_tf32() -> None:
     assert is_rough(torch, result("cuda", torch.float32))
 
 
 @pytest.mark.parametrize(("device", "dtype"), [("cpu", torch.float32), ("cuda", torch.float64)])
-def test_elsewhere_nothing_changes(device: str, dtype: torch.dtype) -> None:
+def test_other_devices_and_precisions_are_unchanged(device: str, dtype: torch.dtype) -> None:
     assert not is_rough(torch, result(device, dtype))
 
 
-def test_three_times_eagers_error_is_allowed_where_few_digits_are_kept() -> None:
+def test_three_times_eagers_error_is_allowed_with_tf32() -> None:
     assert (_factor(MANY, rough=True), _factor(MANY, rough=False)) == (3.0, 2.0)
 
 
-def test_a_live_call_is_allowed_a_hundred_times_more_where_few_digits_are_kept() -> None:
+def test_a_live_call_is_allowed_a_hundred_times_more_with_tf32() -> None:
     assert [
         eager_only_share(torch, result(device, torch.float32)) for device in ("cpu", "cuda")
     ] == [1e-4, 1e-2]
@@ -92,8 +92,8 @@ def depthwise() -> nn.Module:
 def results(
     make: Module, other: Module | None = None, grads: bool = False
 ) -> tuple[Result, Result, Result, Result]:
-    """Of one module: in TF32 as a compiler may choose (of `other` where given), eager, eager in
-    TF32, and in float64."""
+    """The results of one module: in TF32 as a compiler may choose (of `other` if given), eager,
+    eager in TF32, and in float64."""
     torch.manual_seed(0)
     module = make()
     wrong = (other or make)()
@@ -115,21 +115,21 @@ def results(
 
 @pytest.mark.parametrize("make", [Convolutions, patches, depthwise])
 @pytest.mark.parametrize("grads", [False, True])
-def test_what_tf32_makes_of_a_convolution_is_allowed(make: Module, grads: bool) -> None:
+def test_the_tf32_error_of_a_convolution_is_allowed(make: Module, grads: bool) -> None:
     compiled, eager, rounded, exact = results(make, grads=grads)
     assert judge_result(torch, "one", compiled, eager, exact, "float64").state == "failed"
     assert judge_result(torch, "one", compiled, rounded, exact, "float64").state == "passed"
     assert (
         judge_result(torch, "one", compiled, rounded, eager, "eager").state == "passed"
-    )  # where no higher precision can be had
+    )  # without a higher precision
 
 
-def test_a_fault_is_found_in_tf32_as_well() -> None:
+def test_a_fault_is_found_in_tf32_too() -> None:
     compiled, _, rounded, exact = results(Convolutions, lambda: Convolutions(nn.functional.relu))
     assert judge_result(torch, "one", compiled, rounded, exact, "float64").state == "failed"
 
 
-def test_products_are_rounded_only_where_the_job_allows_it() -> None:
+def test_products_are_rounded_only_if_the_job_allows_it() -> None:
     one = torch.randn(64, 64)
     with emulate_tf32(torch):
         assert torch.equal(one @ one, torch.mm(one, one)), "full float32"

@@ -1,5 +1,5 @@
-"""Whole numbers of a golden batch may differ by ties: where the scores are there, by how far they
-are apart; else by a few."""
+"""Whole numbers of a golden batch may differ by ties: with scores, by the distance of the scores;
+without scores, in a few places."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Wrong = Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]]
 
 
 def compiled_with(fn: Callable[..., Any], wrong: Wrong) -> Any:
-    """Compiled by what gets the outputs wrong."""
+    """Compiled by a backend that gets the outputs wrong."""
 
     def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
         return lambda *args: wrong(tuple(graph.forward(*args)))
@@ -28,7 +28,7 @@ def compiled_with(fn: Callable[..., Any], wrong: Wrong) -> Any:
 
 
 def flipped(several: int) -> Wrong:
-    """The first `several` places name the next one."""
+    """The first `several` places contain the next number."""
 
     def flip(outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         *others, places = outputs
@@ -48,7 +48,7 @@ def test_without_scores_a_few_places_may_differ(window: Window, several: int, st
     assert compilewatch.golden("places", fn, torch.randn(32, 8)).state == state
 
 
-def test_of_few_places_none_may_differ(window: Window) -> None:
+def test_in_a_small_output_no_place_may_differ(window: Window) -> None:
     assert (
         compilewatch.golden(
             "one", compiled_with(lambda x: x.argmax(-1), flipped(1)), torch.randn(4, 8)
@@ -89,7 +89,7 @@ def test_with_scores_many_ties_pass_and_one_place_that_is_no_tie_fails(window: W
     assert compilewatch.golden("ties", compiled_with(scored, nudge), close).state == "passed"
     found = compilewatch.golden("no tie", compiled_with(scored, jump), batch)
     assert found.state == "passed", (
-        "a place that the compiled scores do not name is judged as if they were not there"
+        "a place that the compiled scores do not name is compared without scores"
     )
     many = compilewatch.golden(
         "no ties",

@@ -1,5 +1,5 @@
-"""A golden batch finds compilers that compute something else, and does not cry over those that
-round otherwise."""
+"""A golden batch finds compilers that compute something else, and accepts compilers that only round
+differently."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_other_precisions_pass_too(window: Window, dtype: torch.dtype) -> None:
         assert found.parity.reference == ("float64" if dtype is torch.float16 else "eager")
 
 
-def test_a_half_precision_result_is_held_against_a_higher_one(window: Window) -> None:
-    # Eager's own rounding is far larger than what float32 would be allowed.
+def test_a_half_precision_result_is_compared_with_a_higher_precision(window: Window) -> None:
+    # Eager's own rounding is far larger than the tolerance of float32.
     module = nn.Sequential(*(nn.Linear(64, 64) for _ in range(6))).to(torch.bfloat16)
     found = compilewatch.golden(
         "deep",
@@ -115,7 +115,7 @@ def test_a_half_precision_result_is_held_against_a_higher_one(window: Window) ->
     assert found.parity.eager_error is not None and found.parity.eager_error > 1e-4
 
 
-def test_values_that_are_no_number_only_when_compiled_fail_and_are_counted(window: Window) -> None:
+def test_nan_only_when_compiled_fails_and_is_counted(window: Window) -> None:
     def broken(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
         return lambda *args: tuple(one / 0.0 for one in graph.forward(*args))
 
@@ -126,7 +126,7 @@ def test_values_that_are_no_number_only_when_compiled_fail_and_are_counted(windo
     assert found.text == "64 values of output are NaN or infinite compiled and finite eager"
 
 
-def test_values_that_are_no_number_in_eager_too_are_counted_and_no_fault(window: Window) -> None:
+def test_nan_in_eager_too_is_counted_and_no_fault(window: Window) -> None:
     batch = torch.randn(8, 8).index_fill(0, torch.tensor([1]), -1.0)
     found = compilewatch.golden("g", torch.compile(torch.log, backend="aot_eager"), batch)
     assert found.state == "passed"
@@ -143,7 +143,7 @@ def test_values_that_are_no_number_in_eager_too_are_counted_and_no_fault(window:
         (lambda one: one[:2], "output is float32[2, 6] compiled and float32[4, 6] eager"),
     ],
 )
-def test_another_kind_or_shape_is_told_as_such(
+def test_another_kind_or_shape_is_reported(
     window: Window, wrong: Callable[[Any], Any], says: str
 ) -> None:
     def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
@@ -155,7 +155,7 @@ def test_another_kind_or_shape_is_told_as_such(
     assert (found.state, found.text) == ("failed", says)
 
 
-def test_whole_numbers_have_to_be_equal(window: Window) -> None:
+def test_whole_numbers_must_be_equal(window: Window) -> None:
     def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
         return lambda *args: tuple(one + 1 for one in graph.forward(*args))
 

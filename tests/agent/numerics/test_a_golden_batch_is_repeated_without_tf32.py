@@ -1,6 +1,6 @@
-"""A golden batch that passes within TF32's rounding is repeated with TF32 off: a certain fault
-fails it, a doubtful one is a finding. An operator on the CPU stands in for cuDNN's convolution and
-reads the same switch; `tests/gpu/programs/golden_models.py` runs cuDNN itself."""
+"""A golden batch that passes within TF32's rounding is repeated with TF32 off: a confirmed fault
+fails the batch, a doubtful fault is a finding. An operator on the CPU takes the place of cuDNN's
+convolution and reads the same switch; `tests/gpu/programs/golden_models.py` runs cuDNN itself."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def findings(window: Window) -> list[str]:
 
 
 def off_by_a_little(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
-    """A compiler of somebody's own whose results are a little too large."""
+    """A third-party compiler whose results are slightly too large."""
 
     def compile_graph(inner: torch.fx.GraphModule, _: Any) -> Any:
         return lambda *args: tuple(one * (1.0 + SMALL) for one in inner(*args))
@@ -110,7 +110,7 @@ def test_a_fault_that_cannot_be_compiled_again_is_a_finding(window: Window, batc
     assert text.startswith("doubtful: passes, but with TF32 off output is off by ")
 
 
-def test_code_that_rounds_whatever_the_switch_says_is_compared_no_further(
+def test_code_that_rounds_despite_the_switch_is_not_compared_further(
     window: Window, batch: Tensor
 ) -> None:
     def replay(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
@@ -123,7 +123,7 @@ def test_code_that_rounds_whatever_the_switch_says_is_compared_no_further(
     assert findings(window) == []
 
 
-def test_with_products_in_tf32_the_switch_is_left_alone(
+def test_with_products_in_tf32_the_switch_is_not_changed(
     window: Window, batch: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = torch.backends.cuda.matmul.fp32_precision

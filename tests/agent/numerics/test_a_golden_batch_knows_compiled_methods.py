@@ -1,5 +1,5 @@
-"""A module that holds a compiled method of its own, as `model.forward =
-torch.compile(model.forward)` leaves it, is compared with the method as it was written."""
+"""A module that holds its own compiled method, as after `model.forward =
+torch.compile(model.forward)`, is compared with the original method."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Whole(nn.Module):
 
 
 class Compiler:
-    """A backend that keeps the precisions it was asked for, and is wrong by a share."""
+    """A backend that records the precisions of its inputs, and is wrong by a share."""
 
     def __init__(self, share: float) -> None:
         self.share, self.dtypes = share, set[torch.dtype]()
@@ -85,7 +85,7 @@ HOLDERS: dict[str, Callable[[Compiler], Any]] = {
 
 @pytest.mark.parametrize("share", [0.0, 0.01])
 @pytest.mark.parametrize("holder", HOLDERS)
-def test_it_is_held_against_the_method_as_it_was_written(
+def test_the_module_is_compared_with_the_original_method(
     window: Window, holder: str, share: float
 ) -> None:
     compiler, batch = Compiler(share), torch.randn(6, 16)

@@ -1,5 +1,5 @@
-"""A golden batch never raises into the job, leaves everything as it was, and says why where there
-is nothing to compare."""
+"""A golden batch never raises into the job, restores all state, and reports why nothing could be
+compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def eager_like(fn: Any) -> Any:
     return torch.compile(fn, backend="aot_eager")
 
 
-def test_state_of_the_job_is_as_it_was(window: Window) -> None:
+def test_state_of_the_job_is_restored(window: Window) -> None:
     module = Convolution().train()
     module.one.weight.grad = torch.ones_like(module.one.weight)
     before = {name: one.clone() for name, one in module.state_dict().items()}
@@ -71,7 +71,7 @@ def _no_memory(x: Tensor) -> Tensor:
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 7 GiB")
 
 
-def _keeps(kept: list[int] = []) -> Callable[[Tensor], Tensor]:  # noqa: B006 - what is kept from call to call is the point
+def _keeps(kept: list[int] = []) -> Callable[[Tensor], Tensor]:  # noqa: B006 - the state kept between calls is the point
     def call(x: Tensor) -> Tensor:
         kept.append(1)
         return x + len(kept)
@@ -93,7 +93,7 @@ SAYS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("why", SAYS)
-def test_what_cannot_be_compared_says_why(window: Window, why: str) -> None:
+def test_a_batch_that_cannot_be_compared_reports_the_reason(window: Window, why: str) -> None:
     fn, inputs = SAYS[why]
     found = compilewatch.golden("g", eager_like(fn), inputs)
     assert (found.state, found.text) == ("not compared", why)
@@ -101,7 +101,7 @@ def test_what_cannot_be_compared_says_why(window: Window, why: str) -> None:
     assert (fact.data["state"], fact.data["why"], fact.data["ok"]) == ("not compared", why, True)
 
 
-def test_a_compiled_call_that_raises_is_told_as_that(window: Window) -> None:
+def test_a_compiled_call_that_raises_is_reported(window: Window) -> None:
     def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
         def call(*args: Any) -> Any:
             raise MemoryError
@@ -114,7 +114,7 @@ def test_a_compiled_call_that_raises_is_told_as_that(window: Window) -> None:
     assert (found.state, found.text) == ("not compared", "the compiled call ran out of memory")
 
 
-def test_what_keeps_something_is_not_compared(window: Window) -> None:
+def test_a_callable_that_keeps_state_is_not_compared(window: Window) -> None:
     assert "keeps state" in compilewatch.golden("g", eager_like(_keeps()), torch.ones(4)).text
 
 
@@ -147,7 +147,7 @@ def test_no_argument_raises(window: Window, fn: Any, inputs: Any) -> None:
     assert RECORDER.internal_error_count == 0
 
 
-def test_interrupts_pass(window: Window) -> None:
+def test_interrupts_reach_the_job(window: Window) -> None:
     def stopped(x: Tensor) -> Tensor:
         raise KeyboardInterrupt
 
@@ -162,7 +162,7 @@ def test_without_an_agent_nothing_is_called() -> None:
     assert (found.state, found.text, called) == ("not compared", "the agent is off", [])
 
 
-def test_where_compiling_is_off_nothing_is_claimed(window: Window) -> None:
+def test_without_compilation_nothing_is_claimed(window: Window) -> None:
     with torch.compiler.set_stance("force_eager"):
         found = compilewatch.golden("g", eager_like(Perceptron()), torch.randn(4, 48))
     assert (found.state, found.text) == (
@@ -171,7 +171,9 @@ def test_where_compiling_is_off_nothing_is_claimed(window: Window) -> None:
     )
 
 
-def test_modules_compiled_in_place_and_methods_are_held_against_themselves(window: Window) -> None:
+def test_modules_compiled_in_place_and_methods_are_compared_with_their_originals(
+    window: Window,
+) -> None:
     module = Perceptron()
     module.compile(backend="aot_eager")
     implementation = module._compiled_call_impl
@@ -188,7 +190,7 @@ def test_modules_compiled_in_place_and_methods_are_held_against_themselves(windo
     assert [(one.state, one.parity.reference) for one in found] == [("passed", "float64")] * 3
 
 
-def test_a_part_that_is_compiled_by_itself_asks_for_a_reference(window: Window) -> None:
+def test_a_part_that_is_compiled_alone_asks_for_a_reference(window: Window) -> None:
     part = Perceptron()
     whole = nn.Sequential(eager_like(part), nn.Linear(48, 4))
     plain = nn.Sequential(part, whole[1])
@@ -201,7 +203,7 @@ def test_a_part_that_is_compiled_by_itself_asks_for_a_reference(window: Window) 
     assert compilewatch.golden("h", eager_like(whole), batch, reference=plain).state == "passed"
 
 
-def test_without_room_for_a_copy_eager_alone_is_the_reference(
+def test_without_memory_for_a_copy_eager_alone_is_the_reference(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reference_models, "_free", lambda torch, device: 0.0)
@@ -210,7 +212,7 @@ def test_without_room_for_a_copy_eager_alone_is_the_reference(
     assert "against eager" in found.text
 
 
-def test_code_that_knows_one_precision_is_held_against_eager_alone(window: Window) -> None:
+def test_code_that_supports_one_precision_is_compared_with_eager_alone(window: Window) -> None:
     weight = torch.randn(8, 8)
     found = compilewatch.golden("g", eager_like(lambda x: x @ weight), torch.randn(4, 8))
     assert (found.state, found.parity.reference) == ("passed", "eager")
@@ -223,7 +225,7 @@ def test_names_are_bounded(window: Window) -> None:
     assert len([fact for fact in window().facts if fact.kind == "parity"]) == MAX_GOLDENS
 
 
-def test_a_result_of_too_many_tensors_is_left_alone(
+def test_a_result_of_too_many_tensors_is_not_compared(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(isolated_run, "MAX_TENSORS", 2)

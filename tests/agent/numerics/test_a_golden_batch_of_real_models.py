@@ -1,8 +1,8 @@
-"""Golden batches of models as people serve them: none of the healthy is told as wrong, and what a
-compiler got wrong is found.
+"""Golden batches of models as people serve them: no healthy model is reported as wrong, and each
+fault of a compiler is found.
 
-`python -m tests.agent.golden_real` does it to all twenty models, those of timm among them, and each
-fault in six."""
+`python -m tests.agent.golden_real` runs all twenty models, including those of timm, and each fault
+in six models."""
 
 from __future__ import annotations
 

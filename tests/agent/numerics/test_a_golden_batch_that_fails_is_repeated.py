@@ -1,5 +1,5 @@
-"""A golden batch that fails is repeated before it is certain, and compiled with an empty cache to
-say whether the cached code is wrong."""
+"""A golden batch that fails is repeated before the failure is confirmed, and compiled with an empty
+cache to find out whether the cached code is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch._inductor.codegen.cpp import CppOverrides, CppVecOverrides
 Window = Callable[[], Report]
 
 
-def test_what_fails_once_and_then_passes_is_not_certain(window: Window) -> None:
+def test_a_failure_that_then_passes_is_not_confirmed(window: Window) -> None:
     calls: list[int] = []
 
     def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
@@ -36,7 +36,7 @@ def test_what_fails_once_and_then_passes_is_not_certain(window: Window) -> None:
     assert len(calls) == 2
 
 
-def test_code_that_is_wrong_in_the_cache_alone_is_named(
+def test_code_that_is_wrong_only_in_the_cache_is_named(
     window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
@@ -71,7 +71,7 @@ def test_code_that_is_wrong_in_the_cache_alone_is_named(
     torch._dynamo.reset()
 
 
-def test_a_compiler_that_is_wrong_with_an_empty_cache_too_is_no_fault_of_the_cache(
+def test_a_compiler_that_is_also_wrong_with_an_empty_cache_is_no_fault_of_the_cache(
     window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))

@@ -1,5 +1,5 @@
-"""A golden batch is compared after a warm-up as before the first call, whatever frame torch keeps
-the compiled code on."""
+"""A golden batch is compared after a warm-up as before the first call, for every frame on which
+torch keeps the compiled code."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def compared(name: str, model: Any, calls: int) -> compilewatch.numerics.golden.
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_it_passes_before_and_after_a_warm_up(window: Window, name: str) -> None:
+def test_a_batch_passes_before_and_after_a_warm_up(window: Window, name: str) -> None:
     for calls in (0, 3):
         torch._dynamo.reset()
         found = compared(name, torch.compile(MODELS[name]().eval(), backend="aot_eager"), calls)
         assert (found.state, found.failed) == ("passed", False), (calls, found.text)
 
 
-def test_it_passes_for_a_module_that_was_compiled_in_place(window: Window) -> None:
+def test_a_batch_passes_for_a_module_compiled_in_place(window: Window) -> None:
     model = NoGrad().eval()
     model.compile(backend="aot_eager")
     assert compared("in place", model, 3).state == "passed"
@@ -136,7 +136,7 @@ def test_a_batch_that_met_no_compiled_code_is_a_finding_and_fails_where_it_is_re
     assert texts == ["optional: nothing of it was compiled", "gate: nothing of it was compiled"]
 
 
-def test_who_held_torchs_hook_hears_every_lookup_and_has_it_back(window: Window) -> None:
+def test_the_owner_of_torchs_hook_sees_every_lookup_and_gets_the_hook_back(window: Window) -> None:
     heard: list[bool] = []
 
     def theirs(hit: bool) -> bool:

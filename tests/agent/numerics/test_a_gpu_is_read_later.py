@@ -1,5 +1,5 @@
-"""What is asked of a GPU is read once it has come so far, on the agent's thread; a stand-in for
-CUDA's clock says how far that is. The GPU itself:
+"""GPU values are read on the agent's thread after the GPU has computed them; a fake CUDA clock
+controls the progress of the GPU. The real GPU is in
 `tests/gpu/test_compiling_pays_what_the_ledger_says.py`."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from compilewatch.sources.cuda.gpu_time import GpuTime
 
 
 class Gpu:
-    """CUDA's answers: events are reached up to `reached`, and a graph is captured or not."""
+    """A fake CUDA: events up to `reached` are done, and a graph is being captured or not."""
 
     def __init__(self) -> None:
         self.recorded, self.reached, self.capturing = 0, 0, False
@@ -67,7 +67,7 @@ def room(later: DeferredReads, gpu: Gpu) -> bool:
     return later.has_room(SimpleNamespace(cuda=gpu))
 
 
-def test_nothing_is_read_before_the_gpu_has_come_so_far() -> None:
+def test_nothing_is_read_before_the_gpu_has_computed_it() -> None:
     later, gpu, read = DeferredReads(), Gpu(), list[str]()
     later.start()
     for name in ("first", "second"):
@@ -82,16 +82,16 @@ def test_nothing_is_read_before_the_gpu_has_come_so_far() -> None:
     assert read == ["first", "second"]
 
 
-def test_while_a_graph_is_captured_nothing_is_asked() -> None:
+def test_nothing_is_asked_while_a_graph_is_captured() -> None:
     later, gpu = DeferredReads(), Gpu()
-    assert not room(later, gpu)  # the agent's thread has not said yet that it reads
+    assert not room(later, gpu)  # the agent's thread has not yet announced that it reads
     later.start()
     assert room(later, gpu)
     gpu.capturing = True
     assert not room(later, gpu)
 
 
-def test_a_gpu_that_is_far_behind_is_asked_no_more() -> None:
+def test_a_gpu_that_is_far_behind_gets_no_further_reads() -> None:
     later, gpu = DeferredReads(), Gpu()
     later.start()
     for _ in range(MAX_WAITING):
@@ -103,7 +103,7 @@ def test_a_gpu_that_is_far_behind_is_asked_no_more() -> None:
     assert room(later, gpu)
 
 
-def test_where_nobody_can_read_the_reason_is_said() -> None:
+def test_without_a_reader_the_reason_is_reported() -> None:
     later, gpu = DeferredReads(), Gpu()
     later.start()
     asked(later, gpu, lambda: None)
@@ -115,7 +115,7 @@ def test_where_nobody_can_read_the_reason_is_said() -> None:
         room(later, gpu)
 
 
-def test_a_source_that_is_taken_off_or_installed_anew_reads_nothing_of_before() -> None:
+def test_a_source_that_is_uninstalled_or_reinstalled_reads_nothing_from_before() -> None:
     source, gpu = GpuTime(), Gpu()
     DEFERRED_READS.start()
     asked(DEFERRED_READS, gpu, lambda: None)
@@ -129,7 +129,7 @@ def test_a_source_that_is_taken_off_or_installed_anew_reads_nothing_of_before() 
     assert gpu.streams == []
 
 
-def test_a_large_answer_is_held_in_part_and_an_odd_one_as_what_it_is() -> None:
+def test_a_large_answer_is_held_in_part_and_an_odd_answer_as_its_comparison() -> None:
     eager = torch.arange(2.0 * VALUES + 2).reshape(2, -1)
     held = pair_outputs(torch, eager + 1.0, eager, on_gpu=True)
     assert isinstance(held, list) and VALUES // 2 < held[0].eager.numel() <= VALUES
@@ -138,7 +138,7 @@ def test_a_large_answer_is_held_in_part_and_an_odd_one_as_what_it_is() -> None:
     (copied,) = pair_outputs(torch, small, small, on_gpu=True)
     assert (
         isinstance(copied, Pair) and copied.compiled.data_ptr() != small.data_ptr()
-    )  # a replay may write over it
+    )  # a replay may overwrite the original
     found, share = compare_pairs(torch, [Pair("output", small * 1.5, small)])
     assert found.times > 1 and share == pytest.approx(0.5)
     assert isinstance(pair_outputs(torch, {"a": small}, small, on_gpu=True), Comparison)

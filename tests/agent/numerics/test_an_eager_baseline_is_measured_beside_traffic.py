@@ -1,5 +1,5 @@
-"""`eager_baseline` reports the time of uncompiled calls, not as traffic, and leaves the job
-unchanged; `baseline` is its old name."""
+"""`eager_baseline` reports the time of uncompiled calls, not as traffic, and does not change the
+job; `baseline` is its old name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def regions(report: Report) -> dict[tuple[str, str, bool], Region]:
     return {(one.name, one.runtime, one.outermost): one for one in report.regions}
 
 
-def test_eager_calls_stand_beside_those_of_the_region_and_are_no_traffic(window: Window) -> None:
+def test_eager_calls_are_reported_next_to_those_of_the_region_and_are_no_traffic(
+    window: Window,
+) -> None:
     model, batch = watched(Perceptron()), torch.randn(4, 48)
     found = compilewatch.eager_baseline(model, batch, calls=30)
     for _ in range(5):
@@ -65,7 +67,7 @@ def test_the_mean_is_that_of_the_calls(window: Window) -> None:
     )  # two clocks, on a machine with other work
 
 
-def test_what_was_compiled_in_place_runs_eager_for_it_and_compiled_afterwards(
+def test_a_callable_compiled_in_place_runs_eager_for_the_measurement_and_compiled_afterwards(
     window: Window,
 ) -> None:
     module = Perceptron()
@@ -76,7 +78,7 @@ def test_what_was_compiled_in_place_runs_eager_for_it_and_compiled_afterwards(
     assert module._compiled_call_impl is not None
 
 
-def test_the_state_of_the_job_is_as_it_was(window: Window) -> None:
+def test_the_state_of_the_job_is_restored(window: Window) -> None:
     module = Convolution().train()
     before = {name: one.clone() for name, one in module.state_dict().items()}
     batch = torch.randn(2, 3, 12, 12)
@@ -89,7 +91,7 @@ def test_the_state_of_the_job_is_as_it_was(window: Window) -> None:
     assert RECORDER.get_thread_state().buffer is None
 
 
-def test_a_slow_model_is_measured_for_so_long_and_no_longer(
+def test_the_measurement_of_a_slow_model_ends_after_its_limit(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measuring, "MAX_SECONDS", 0.0)
@@ -117,7 +119,7 @@ def _raises(x: Tensor) -> Tensor:
         (lambda: None, torch.ones(2), "it is not a result of torch.compile"),
     ],
 )
-def test_where_nothing_can_be_measured_a_line_says_why(
+def test_a_line_explains_why_nothing_can_be_measured(
     window: Window, make: Callable[[], Any], inputs: Any, why: str
 ) -> None:
     found = compilewatch.eager_baseline(make(), inputs)
@@ -135,7 +137,7 @@ def test_an_agent_that_is_off_measures_nothing() -> None:
     )
 
 
-def test_a_call_that_fails_half_way_leaves_the_thread_as_it_was(window: Window) -> None:
+def test_a_call_that_fails_halfway_restores_the_thread(window: Window) -> None:
     class Tired(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             self.calls = getattr(self, "calls", 0) + 1
@@ -170,7 +172,7 @@ def test_the_old_name_measures_the_same_and_warns_once(window: Window) -> None:
 
 
 @pytest.mark.usefixtures("_not_warned")
-def test_the_old_name_raises_nothing_where_warnings_are_errors(
+def test_the_old_name_raises_nothing_if_warnings_are_errors(
     window: Window, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with warnings.catch_warnings():
@@ -190,7 +192,7 @@ def test_the_new_name_warns_of_nothing(window: Window) -> None:
         )
 
 
-def test_the_old_name_goes_in_a_later_release() -> None:
+def test_the_old_name_is_removed_in_a_later_release() -> None:
     removed, present = (
         tuple(map(int, one.split(".")))
         for one in (measuring.OLD_NAME_REMOVED_IN, compilewatch.__version__)

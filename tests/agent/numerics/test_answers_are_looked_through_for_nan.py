@@ -1,5 +1,5 @@
-"""`watch(finite=True)` looks through some answers for NaN and infinite values; without it nothing
-is looked at."""
+"""`watch(finite=True)` searches a sample of the answers for NaN and infinite values; without the
+option no answer is searched."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RECORDER.specs, "check_nan", False)
 
 
-def told_by(report: Report) -> list[Parity]:
+def reported_by(report: Report) -> list[Parity]:
     return [parity_of(fact.data) for fact in report.facts if fact.kind == "parity"]
 
 
@@ -38,11 +38,11 @@ def half(x: Tensor) -> dict[str, Tensor]:
     return {"logits": x / x, "ids": x.long()}
 
 
-def test_values_are_counted_by_region_and_the_answer_is_the_same(window: Window) -> None:
+def test_values_are_counted_by_region_and_the_answer_is_not_changed(window: Window) -> None:
     call = compilewatch.watch(half, name="forward", finite=True)
     for batch in (torch.ones(8), torch.zeros(8), torch.tensor([0.0, 1.0])):
         assert torch.equal(call(batch)["logits"], batch / batch) or batch.min() == 0
-    found = told_by(window())
+    found = reported_by(window())
     assert [
         (one.kind, one.region, one.state, one.samples, one.beyond, one.nonfinite) for one in found
     ] == [
@@ -65,16 +65,16 @@ def test_one_value_among_many_is_found_in_every_precision(
 ) -> None:
     batch = torch.full((100, 100), 60000.0 if dtype == torch.float16 else 1.0, dtype=dtype)
     call = compilewatch.watch(lambda x: x.clone(), name="forward", finite=True)
-    call(batch)  # a sum that is infinite though no value is
+    call(batch)  # a sum that is infinite although no value is
     batch[3, 4] = value
     call(batch)
-    assert [(one.state, one.nonfinite) for one in told_by(window())] == [
+    assert [(one.state, one.nonfinite) for one in reported_by(window())] == [
         ("passed", 0),
         ("failed", 1),
     ]
 
 
-def test_a_compiled_module_is_looked_at_and_stays_a_module(window: Window) -> None:
+def test_a_compiled_module_is_sampled_and_stays_a_module(window: Window) -> None:
     torch._dynamo.reset()
     module = nn.Linear(4, 4)
     model = compilewatch.watch(torch.compile(module, backend="eager"), finite=True)
@@ -82,17 +82,17 @@ def test_a_compiled_module_is_looked_at_and_stays_a_module(window: Window) -> No
     model(torch.ones(2, 4))
     model(torch.full((2, 4), float("nan")))
     report = window()
-    assert [one.state for one in told_by(report)] == ["passed", "failed"]
+    assert [one.state for one in reported_by(report)] == ["passed", "failed"]
     assert report.regions[0].calls == 2
 
 
-def test_it_is_off_unless_somebody_asks(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_is_off_by_default(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     compilewatch.watch(half, name="plain")(torch.zeros(2))
-    assert told_by(window()) == []
+    assert reported_by(window()) == []
     monkeypatch.setattr(RECORDER.specs, "check_nan", True)
     compilewatch.watch(half, name="asked")(torch.zeros(2))
     compilewatch.watch(half, name="not this one", finite=False)(torch.zeros(2))
-    assert [one.region for one in told_by(window())] == ["asked"]
+    assert [one.region for one in reported_by(window())] == ["asked"]
 
 
 @pytest.mark.parametrize("order", ["before", "after"])
@@ -126,14 +126,14 @@ call(torch.zeros(4))
     ] == [("failed", 4)]
 
 
-def test_about_one_call_in_a_hundred_is_looked_at(
+def test_about_one_call_in_a_hundred_is_sampled(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nan_check, "SAMPLE_INTERVAL", 100)
     call = compilewatch.watch(half, name="forward", finite=True)
     for _ in range(5000):
         call(torch.ones(2))
-    assert 30 <= told_by(window())[-1].samples <= 80
+    assert 30 <= reported_by(window())[-1].samples <= 80
 
 
 @pytest.mark.parametrize(
@@ -144,20 +144,20 @@ def test_about_one_call_in_a_hundred_is_looked_at(
         (torch.ones(2, device="meta"), "its output is on meta: reading would wait for it"),
     ],
 )
-def test_what_cannot_be_looked_at_says_why_to_who_asked(
+def test_an_answer_that_cannot_be_searched_reports_the_reason(
     window: Window, answer: Any, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = compilewatch.watch(lambda: answer, name="forward", finite=True)
     for _ in range(3):
         assert call() is answer
-    (found,) = told_by(window())
+    (found,) = reported_by(window())
     assert (found.state, found.why, found.samples) == ("not compared", why, 0)
     monkeypatch.setattr(RECORDER.specs, "check_nan", True)
     compilewatch.watch(lambda: answer, name="another")()
-    assert told_by(window()) == [] and RECORDER.internal_error_count == 0
+    assert reported_by(window()) == [] and RECORDER.internal_error_count == 0
 
 
-def test_calls_that_fail_or_are_suspended_stay_as_they_are(window: Window) -> None:
+def test_calls_that_fail_or_are_suspended_are_not_changed(window: Window) -> None:
     def fails() -> None:
         raise KeyError("k")
 
@@ -169,4 +169,4 @@ def test_calls_that_fail_or_are_suspended_stay_as_they_are(window: Window) -> No
     coroutine = compilewatch.watch(later, finite=True)()
     with pytest.raises(StopIteration):
         coroutine.send(None)
-    assert told_by(window()) == []
+    assert reported_by(window()) == []

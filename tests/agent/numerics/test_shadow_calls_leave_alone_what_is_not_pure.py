@@ -1,5 +1,5 @@
-"""What changes its arguments, keeps something or draws random numbers is found by trying, left
-alone by `shadow`, and says why."""
+"""A callable that changes its arguments, keeps state or draws random numbers is detected by a trial
+and excluded from `shadow`, with the reason reported."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ _ONE = Cache()
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.enable_grad, torch.inference_mode])
 @pytest.mark.parametrize("why", LEFT)
-def test_what_is_not_pure_is_left_alone_and_says_why(window: Window, why: str, mode: Any) -> None:
+def test_an_impure_callable_is_excluded_and_its_reason_reported(
+    window: Window, why: str, mode: Any
+) -> None:
     make, inputs = LEFT[why]
     model = every_call(make())
     with mode():
@@ -101,7 +103,7 @@ def test_what_is_not_pure_is_left_alone_and_says_why(window: Window, why: str, m
 
 
 @pytest.mark.needs("a C++ compiler")
-def test_the_state_of_a_module_is_as_without_us(window: Window) -> None:
+def test_the_state_of_a_module_is_as_without_the_agent(window: Window) -> None:
     torch.manual_seed(0)
     module = Convolution().train()
     plain = Convolution().train()
@@ -131,7 +133,7 @@ class Elsewhere(nn.Module):
 
 
 @pytest.mark.parametrize(("on", "what"), [("meta", "weights are"), ("cpu", "output is")])
-def test_what_is_on_another_device_is_left_alone_before_anything_runs_twice(
+def test_a_callable_on_another_device_is_excluded_before_anything_runs_twice(
     window: Window, on: str, what: str
 ) -> None:
     noted: list[int] = []

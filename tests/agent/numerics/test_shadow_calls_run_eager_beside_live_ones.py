@@ -1,5 +1,5 @@
-"""`shadow` runs some calls eager too: speed-up and error are told, the answer is always that of the
-callable, what is not pure is left."""
+"""`shadow` also runs some calls eager: speed-up and error are reported, the answer is always that
+of the callable, and impure callables are excluded."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def compiled(fn: Any, backend: Any = "aot_eager") -> Any:
 
 
 def every_call(fn: Any, backend: Any = "aot_eager") -> Any:
-    """Compiled, warm, and each call of it a shadow call."""
+    """Compiled, warm, and with a shadow call for each call."""
     return compilewatch.shadow(compiled(fn, backend), rate=1.0)
 
 
@@ -48,7 +48,7 @@ def regions(report: Report) -> dict[tuple[str, str, bool], Region]:
     return {(one.name, one.runtime, one.outermost): one for one in report.regions}
 
 
-def test_speed_up_and_error_are_told_and_eager_times_stand_beside_the_region(
+def test_speed_up_and_error_are_reported_and_eager_times_are_next_to_the_region(
     window: Window,
 ) -> None:
     class Slow(nn.Module):
@@ -81,7 +81,9 @@ def test_speed_up_and_error_are_told_and_eager_times_stand_beside_the_region(
     assert seen["Slow", "eager", False].bucket == seen["Slow", "torch.compile", True].bucket
 
 
-def test_about_the_asked_share_of_calls_is_drawn_and_the_others_only_pass(window: Window) -> None:
+def test_about_the_requested_share_of_calls_is_drawn_and_the_others_pass_through(
+    window: Window,
+) -> None:
     function = compilewatch.shadow(
         compilewatch.watch(compiled(lambda x: x + 1.0), name="forward"), rate=0.05
     )
@@ -93,7 +95,7 @@ def test_about_the_asked_share_of_calls_is_drawn_and_the_others_only_pass(window
     assert 50 <= last(report).samples <= 160
 
 
-def test_a_wrong_result_is_told_once_it_is_more_than_chance(window: Window) -> None:
+def test_a_wrong_result_is_reported_once_it_is_significant(window: Window) -> None:
     def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
         return lambda *args: (graph(*args)[0] * 1.01,)
 
@@ -111,7 +113,7 @@ def test_a_wrong_result_is_told_once_it_is_more_than_chance(window: Window) -> N
     )
 
 
-def test_what_is_nan_compiled_alone_is_beyond_the_tolerance(window: Window) -> None:
+def test_nan_only_when_compiled_is_beyond_the_tolerance(window: Window) -> None:
     def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
         return lambda *args: (graph(*args)[0] * float("nan"),)
 
@@ -125,7 +127,7 @@ def test_what_is_nan_compiled_alone_is_beyond_the_tolerance(window: Window) -> N
 
 def test_grad_mode_and_autocast_are_those_of_the_call(window: Window) -> None:
     modes: list[tuple[bool, bool, bool]] = []
-    note = modes.append  # the list itself would be something that the module keeps
+    note = modes.append  # the list itself would be state that the module keeps
 
     class Asking(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -142,7 +144,7 @@ def test_grad_mode_and_autocast_are_those_of_the_call(window: Window) -> None:
     assert last(window()).state == "passed"
 
 
-def test_what_it_holds_may_have_defaults(window: Window) -> None:
+def test_attributes_with_defaults_are_supported(window: Window) -> None:
     def inner(x: Tensor, factor: float = 2.0, *, more: float = 1.0) -> Tensor:
         return x * factor + more
 
@@ -152,7 +154,7 @@ def test_what_it_holds_may_have_defaults(window: Window) -> None:
         def run(*args: Tensor) -> Any:
             others.extend(
                 (object(), None) for _ in range(100)
-            )  # what was looked at before lies elsewhere in memory now
+            )  # the objects checked before now have other addresses
             return graph(*args)
 
         return run
@@ -164,7 +166,7 @@ def test_what_it_holds_may_have_defaults(window: Window) -> None:
     assert (found.why, found.samples) == ("", 4)
 
 
-def test_gradients_of_the_answer_are_the_callables_own(window: Window) -> None:
+def test_gradients_of_the_answer_are_those_of_the_callable(window: Window) -> None:
     module, batch = Perceptron(), torch.randn(4, 48)
     model = every_call(module)
     for _ in range(3):
@@ -187,7 +189,7 @@ NO_MEMORY = (
 
 
 @pytest.mark.parametrize("error", NO_MEMORY)
-def test_a_lack_of_memory_ends_all_shadow_calls_of_the_process(
+def test_running_out_of_memory_ends_all_shadow_calls_of_the_process(
     window: Window, error: Exception
 ) -> None:
     tried: list[str] = []
@@ -213,7 +215,7 @@ def test_a_lack_of_memory_ends_all_shadow_calls_of_the_process(
     )
 
 
-def test_what_the_eager_call_raises_reaches_nobody(window: Window) -> None:
+def test_an_error_of_the_eager_call_does_not_reach_the_job(window: Window) -> None:
     def odd(x: Tensor) -> Tensor:
         if not torch.compiler.is_compiling():
             raise ValueError("never seen")
@@ -227,7 +229,7 @@ def test_what_the_eager_call_raises_reaches_nobody(window: Window) -> None:
     )
 
 
-def test_what_the_callable_raises_is_raised(window: Window) -> None:
+def test_an_error_of_the_callable_is_raised(window: Window) -> None:
     def fails(x: Tensor) -> Tensor:
         raise KeyError(len(x))
 
@@ -238,7 +240,7 @@ def test_what_the_callable_raises_is_raised(window: Window) -> None:
     assert not [fact for fact in window().facts if fact.kind == "parity"]
 
 
-def test_a_call_while_something_compiles_is_not_looked_at(window: Window) -> None:
+def test_a_call_during_a_compilation_is_not_sampled(window: Window) -> None:
     model = every_call(lambda x: x * 2.0)
     RECORDER.on_compile_start("another frame")
     model(torch.ones(4))
@@ -248,7 +250,7 @@ def test_a_call_while_something_compiles_is_not_looked_at(window: Window) -> Non
     assert last(window()).samples == 1
 
 
-def test_an_outer_compilation_traces_what_is_inside(window: Window) -> None:
+def test_an_outer_compilation_traces_the_inner_callable(window: Window) -> None:
     inner = every_call(Perceptron().eval(), "eager")
     function = every_call(lambda x: x * 2.0, "eager")
     outer = torch.compile(lambda x: function(inner(x)) + 1.0, backend="eager", fullgraph=True)
@@ -258,7 +260,7 @@ def test_an_outer_compilation_traces_what_is_inside(window: Window) -> None:
     assert not [fact for fact in window().facts if fact.kind == "parity"]
 
 
-def test_threads_look_at_one_call_at_a_time(window: Window) -> None:
+def test_threads_sample_one_call_at_a_time(window: Window) -> None:
     alone, met, ran = threading.Lock(), list[int](), list[int]()
     others, counted = met.append, ran.append
 
@@ -296,14 +298,14 @@ def test_a_module_stays_a_module(window: Window) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, 1.5, float("nan")])
-def test_a_rate_that_is_none_leaves_the_callable_as_it_is(
+def test_an_invalid_rate_does_not_change_the_callable(
     window: Window, rate: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fn = compiled(lambda x: x)
     assert compilewatch.shadow(fn, rate=rate) is fn
 
 
-def test_calls_that_are_suspended_stay_as_they_are(window: Window) -> None:
+def test_suspended_calls_are_not_changed(window: Window) -> None:
     async def later(x: Tensor) -> Tensor:
         return x
 

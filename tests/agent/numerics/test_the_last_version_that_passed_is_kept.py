@@ -1,5 +1,5 @@
-"""What a version gave is kept for the next one on this host: lengths and projections, no values,
-and no verdict of its own."""
+"""The result of a version is kept for the next version on this host: lengths and projections, no
+values, and no verdict."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def passed(
     return found
 
 
-def test_a_version_is_held_against_the_one_before(start: Start, tmp_path: Path) -> None:
+def test_a_version_is_compared_with_the_one_before(start: Start, tmp_path: Path) -> None:
     module, batch = Perceptron(), torch.randn(16, 48)
     first = passed(start, tmp_path, "1", module, batch)
     again = passed(start, tmp_path, "1", module, batch)
@@ -54,7 +54,7 @@ def test_a_version_is_held_against_the_one_before(start: Start, tmp_path: Path) 
     )
 
 
-def test_a_change_of_the_code_with_the_same_weights_is_told_and_is_no_failure(
+def test_a_change_of_the_code_with_the_same_weights_is_reported_and_is_no_failure(
     start: Start, tmp_path: Path
 ) -> None:
     class Changed(Perceptron):
@@ -66,11 +66,11 @@ def test_a_change_of_the_code_with_the_same_weights_is_told_and_is_no_failure(
     passed(start, tmp_path, "1", module, batch)
     found = passed(start, tmp_path, "2", changed, batch)
     assert (found.state, found.parity.last) == ("passed", "differs")
-    # An estimate from four projections: the size is right, the second digit is not.
+    # An estimate from four projections: the magnitude is right, the second digit is not.
     assert found.parity.last_change is not None and 0.01 < found.parity.last_change < 0.05
 
 
-def test_the_file_is_this_users_alone_and_holds_no_value(start: Start, tmp_path: Path) -> None:
+def test_the_file_is_private_to_the_user_and_holds_no_value(start: Start, tmp_path: Path) -> None:
     module, batch = Perceptron(), torch.randn(16, 48)
     passed(start, tmp_path, "1", module, batch)
     (path,) = tmp_path.glob("compilewatch-*/golden/*.golden")
@@ -109,14 +109,14 @@ def test_few_versions_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("share", "state"), [(1e-6, "same"), (1e-2, "differs")])
-def test_a_change_of_the_whole_is_seen_and_rounding_is_not(share: float, state: str) -> None:
+def test_a_change_of_the_whole_is_detected_and_rounding_is_not(share: float, state: str) -> None:
     one = torch.randn(64, 64)
     changed = one + share * torch.randn(64, 64)
     then, now = (summarize(torch, "cpu", [one], [], {"output": value}) for value in (one, changed))
     assert compare_summaries(then, now, 1e-4)[0] == state
 
 
-def test_what_is_small_is_not_summarised() -> None:
+def test_a_small_result_is_not_summarised() -> None:
     summary = summarize(torch, "cpu", [], [], {"loss": torch.tensor(3.25), "few": torch.ones(63)})
     assert summary.outputs == {} and compare_summaries(summary, summary, 1e-4) == (
         "too small",

@@ -1,5 +1,5 @@
-"""Totals of shadow calls and of answers that were searched for NaN are complete in the window in
-which a process ends."""
+"""Totals of shadow calls and of answers searched for NaN are complete in the last window of a
+process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A call that is only counted is found where it holds another call, fails or is told to run
-otherwise."""
+"""A call that is only counted is detected if it holds another call, fails or is switched to another
+mode."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compilewatch.wire.messages import Identity, Report
 from tests.agent.short_calls import BURST, Window, answer, sampled, second_passes
 
 
-def test_while_a_command_is_in_force_each_call_asks_the_switch(window: Window) -> None:
+def test_each_call_asks_the_switch_while_a_command_is_in_force(window: Window) -> None:
     def compiled() -> str:
         return "compiled"
 
@@ -50,7 +50,7 @@ def test_while_a_command_is_in_force_each_call_asks_the_switch(window: Window) -
     sampled(call)
 
 
-def test_a_region_that_holds_others_is_timed_whole(window: Window) -> None:
+def test_a_region_that_holds_others_is_timed_in_full(window: Window) -> None:
     inner = compilewatch.watch(answer, name="inner")
     outer = compilewatch.watch(answer, name="outer")
     for _ in range(3):
@@ -77,7 +77,7 @@ def test_a_region_that_holds_others_is_timed_whole(window: Window) -> None:
     assert counts == {("outer", True): (BURST + 1, 1), ("inner", False): (BURST, 0)}
 
 
-def test_a_block_in_a_call_says_that_the_region_holds_others(window: Window) -> None:
+def test_a_block_in_a_call_marks_the_region_as_holding_others(window: Window) -> None:
     def job() -> None:
         with compilewatch.region("block"):
             pass
@@ -94,7 +94,7 @@ def test_a_block_in_a_call_says_that_the_region_holds_others(window: Window) -> 
     } == set()
 
 
-def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(
+def test_a_region_called_both_inside_others_and_outside_is_timed_in_full(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inner = compilewatch.watch(answer, name="inner")
@@ -106,9 +106,8 @@ def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(
         second_passes()
     assert {line.sampling.calls_per_timed for line in RECORDER._all_buffers} == {1}
     window()
-    monkeypatch.setattr(
-        "compilewatch.recording.sampler.UNIFORM_NESTING_SECONDS", -1.0
-    )  # so long ago
+    # The calls outside count as more than a minute ago.
+    monkeypatch.setattr("compilewatch.recording.sampler.UNIFORM_NESTING_SECONDS", -1.0)
     for _ in range(BURST):
         outer(inner)
     second_passes()
@@ -120,7 +119,7 @@ def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(
     assert found[True] == 1 < found[False]
 
 
-def test_the_first_call_inside_one_that_is_only_counted_ends_the_counting(window: Window) -> None:
+def test_the_first_call_inside_a_counted_call_ends_the_counting(window: Window) -> None:
     inner = compilewatch.watch(answer, name="inner")
     outer = compilewatch.watch(answer, name="outer")
     sampled(outer).issue_tokens(BURST)
@@ -131,7 +130,7 @@ def test_the_first_call_inside_one_that_is_only_counted_ends_the_counting(window
     assert counts == {("outer", True): BURST, ("inner", True): 1, ("inner", False): BURST - 1}
 
 
-def test_a_call_elsewhere_in_a_region_that_is_known_ends_the_counting_with_the_next_timed_one(
+def test_a_call_elsewhere_in_a_known_region_ends_the_counting_with_the_next_timed_call(
     window: Window,
 ) -> None:
     inner = compilewatch.watch(answer, name="inner")
@@ -145,7 +144,7 @@ def test_a_call_elsewhere_in_a_region_that_is_known_ends_the_counting_with_the_n
     assert counts == {("outer", True): BURST, ("inner", True): 100, ("inner", False): BURST - 100}
 
 
-def test_a_call_under_way_is_counted_when_it_is_over(window: Window) -> None:
+def test_a_call_in_progress_is_counted_when_it_ends(window: Window) -> None:
     def fails() -> None:
         reports.append(window())
         raise ValueError("NCCL timed out")
@@ -162,7 +161,7 @@ def test_a_call_under_way_is_counted_when_it_is_over(window: Window) -> None:
     ]
 
 
-def test_a_counted_call_that_is_found_in_another_ends_the_counting(window: Window) -> None:
+def test_a_counted_call_found_inside_another_ends_the_counting(window: Window) -> None:
     inner, outer = (
         compilewatch.watch(answer, name="inner"),
         compilewatch.watch(answer, name="outer"),
@@ -184,7 +183,7 @@ def test_a_counted_call_that_is_found_in_another_ends_the_counting(window: Windo
     }
 
 
-def test_a_function_that_begins_to_call_itself_is_timed_from_the_next_timed_call_on(
+def test_a_function_that_starts_to_call_itself_is_timed_from_the_next_timed_call_on(
     window: Window,
 ) -> None:
     def job(depth: int = 0) -> None:

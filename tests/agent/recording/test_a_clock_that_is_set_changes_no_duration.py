@@ -28,7 +28,7 @@ STEPS = {
 
 
 class TurnedClock:
-    """The module `time` as the instance sees it: two clocks, of which the first can be set."""
+    """The module `time` as the instance sees it: two clocks; the first clock can be set."""
 
     def __init__(self) -> None:
         self.wall, self.steady = 1_795_000_000.0, 5_000.0
@@ -61,7 +61,7 @@ def windows(one: reporter.Reporter) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS.keys())
-def test_a_window_is_as_long_as_it_was(
+def test_a_window_keeps_its_length(
     clock: TurnedClock, window: Callable[[], object], tmp_path: Path, step: float
 ) -> None:
     one = begin(clock, tmp_path)
@@ -85,7 +85,7 @@ def test_a_window_is_as_long_as_it_was(
     )
 )
 @settings(max_examples=50)
-def test_whatever_the_clock_does_every_window_has_its_length(
+def test_every_window_keeps_its_length_for_any_clock(
     parts: list[tuple[float, float]],
 ) -> None:
     turned, real = TurnedClock(), reporter.time
@@ -105,10 +105,10 @@ def test_whatever_the_clock_does_every_window_has_its_length(
         RECORDER.stop()
 
 
-def test_a_call_is_timed_by_the_other_clock(
+def test_a_call_is_timed_by_the_monotonic_clock(
     monkeypatch: pytest.MonkeyPatch, window: Callable[[], object]
 ) -> None:
-    """The hour that the host's clock jumps while a call runs is no part of the call."""
+    """If the host's clock jumps by an hour during a call, the hour is not part of the call."""
     moments = iter([0.0, HOUR, -HOUR])
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + next(moments, 0.0))

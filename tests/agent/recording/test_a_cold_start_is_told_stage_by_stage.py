@@ -1,5 +1,5 @@
-"""The cold start of a real process: where its time went until a call ran compiled, and until
-`ready()`, with what nothing explains."""
+"""The cold start of a real process: its stages until a call ran compiled, and until `ready()`, with
+the unaccounted time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LATE = "import torch\n" + JOB.replace("import torch\n", "", 1)
 def starts(
     folder: Path, program: str, **settings: str
 ) -> tuple[list[dict[str, Any]], dict[str, Any], float]:
-    """What was told of the start, the identity, and when the program was started."""
+    """The reported start, the identity, and the time at which the program was started."""
     recording, before = folder / "reports.jsonl", time.time()
     done = run(program, ENDPOINT=f"file:{recording}", **settings)
     assert (done.returncode, done.stderr) == (0, "")
@@ -57,7 +57,7 @@ def starts(
 
 
 @pytest.mark.needs("a C++ compiler")
-def test_a_start_is_told_with_its_stages_once_a_call_ran_compiled(tmp_path: Path) -> None:
+def test_a_start_is_reported_with_its_stages_once_a_call_ran_compiled(tmp_path: Path) -> None:
     (told,), instance, before = starts(tmp_path, JOB.format(backend="inductor", more=""))
     stages = told["stages"]
     assert list(stages) == [
@@ -92,7 +92,7 @@ def test_a_start_is_told_with_its_stages_once_a_call_ran_compiled(tmp_path: Path
     )
 
 
-def test_it_is_told_once_more_at_ready(tmp_path: Path) -> None:
+def test_a_start_is_reported_again_at_ready(tmp_path: Path) -> None:
     (first, last), _, _ = starts(
         tmp_path, JOB.format(backend="eager", more="compilewatch.ready()\ntime.sleep(0.1)")
     )
@@ -103,7 +103,7 @@ def test_it_is_told_once_more_at_ready(tmp_path: Path) -> None:
     )
 
 
-def test_a_torch_that_was_imported_before_init_is_part_of_what_was_before(tmp_path: Path) -> None:
+def test_a_torch_imported_before_init_is_part_of_the_time_before(tmp_path: Path) -> None:
     (told,), _, _ = starts(tmp_path, LATE.format(backend="eager", more=""))
     assert list(told["stages"]) == [
         "before init",
@@ -138,7 +138,7 @@ compilewatch.shutdown()
 """
 
 
-def test_what_a_call_runs_after_it_compiled_is_a_stage(tmp_path: Path) -> None:
+def test_the_rest_of_a_call_after_its_compilation_is_a_stage(tmp_path: Path) -> None:
     (told,), _, _ = starts(tmp_path, SLOW)
     assert told["stages"]["first compiled call"][1] >= 0.5
     assert told["stages"]["compile"][1] + 0.5 <= told["total"]
@@ -151,7 +151,7 @@ def test_strict_redaction_keeps_the_stages_and_not_the_names_of_marks(tmp_path: 
     assert "dynamo" in told["phases"]
 
 
-def test_the_start_of_this_process_is_what_the_kernel_says() -> None:
+def test_the_start_of_this_process_is_the_kernels() -> None:
     entry = Path(f"/proc/{os.getpid()}")
     assert (
         abs(process_start_time() - entry.stat().st_ctime) < 5.0
@@ -160,7 +160,7 @@ def test_the_start_of_this_process_is_what_the_kernel_says() -> None:
     assert process_start_time() == pytest.approx(process_start_time(), abs=0.05)
 
 
-def test_overlapping_stretches_are_counted_once_and_the_first_named_has_the_time() -> None:
+def test_overlapping_stretches_are_counted_once_for_the_first_named() -> None:
     stretches = [
         Stage("import torch", 10.0, 14.0),
         Stage("compile", 12.0, 18.0),
@@ -171,7 +171,7 @@ def test_overlapping_stretches_are_counted_once_and_the_first_named_has_the_time
     assert unaccounted == 3.0
 
 
-def test_a_mark_explains_only_what_lies_between_it_and_the_last_thing_known() -> None:
+def test_a_mark_explains_only_the_time_since_the_last_known_event() -> None:
     stages, unaccounted = stages_of(
         0.0, 10.0, [Stage("import torch", 1.0, 2.0)], {"weights loaded": 5.0, "later": 30.0}
     )

@@ -1,5 +1,5 @@
-"""A call that is only counted is told where it compiles or waits for a compilation, and what it was
-given is not kept by that."""
+"""A counted call that compiles or waits for a compilation is reported, and the report does not keep
+the arguments of the call alive."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_call_that_waits_for_a_compilation_elsewhere_is_warm_up(window: Window
     )
 
 
-def test_a_compilation_that_only_its_record_tells_of_is_as_long_as_that_says(
+def test_a_compilation_known_only_from_its_record_has_the_length_in_the_record(
     window: Window,
 ) -> None:
     def compiles() -> None:
@@ -90,7 +90,7 @@ def test_a_call_that_compiles_and_then_fails_is_counted_once(window: Window) -> 
     ]
 
 
-def test_what_compiles_in_a_call_that_is_only_counted_is_its_own(window: Window) -> None:
+def test_a_compilation_inside_a_counted_call_belongs_to_that_call(window: Window) -> None:
     def in_a_block() -> None:
         with compilewatch.region("block"):
             found.append(RECORDER.find_innermost())
@@ -108,9 +108,9 @@ def test_what_compiles_in_a_call_that_is_only_counted_is_its_own(window: Window)
     }
 
 
-def test_what_a_call_was_given_is_not_kept_by_a_compilation(window: Window) -> None:
+def test_arguments_of_a_call_are_not_kept_alive_by_a_compilation(window: Window) -> None:
     class Batch:
-        """Stands for a tensor."""
+        """Takes the place of a tensor."""
 
     def compiles(batch: Batch) -> None:
         RECORDER.on_compile_start("f")
@@ -130,7 +130,7 @@ def test_what_a_call_was_given_is_not_kept_by_a_compilation(window: Window) -> N
         gc.enable()
 
 
-def test_a_call_that_ends_before_the_compilation_elsewhere_did_not_wait_for_it(
+def test_a_call_that_ends_before_a_compilation_elsewhere_did_not_wait_for_it(
     window: Window,
 ) -> None:
     begun, compiling = threading.Event(), threading.Event()
@@ -153,7 +153,7 @@ def test_a_call_that_ends_before_the_compilation_elsewhere_did_not_wait_for_it(
     assert window().regions == []
 
 
-def test_the_call_that_compiled_is_told_though_the_one_around_it_fails(window: Window) -> None:
+def test_the_call_that_compiled_is_reported_although_the_outer_call_fails(window: Window) -> None:
     def compiles() -> None:
         RECORDER.on_compile_start("f")
         RECORDER.on_compile_stop()

@@ -1,5 +1,4 @@
-"""However many different things happen in one window, each is counted and the memory for them is
-bounded."""
+"""For any number of different events in one window, each event is counted and memory is bounded."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ def opened() -> Recorder:
 
 
 def held(thing: Any) -> int:
-    """The bytes of everything that can be reached from it, code aside."""
+    """The size in bytes of all reachable objects, without code."""
     seen: set[int] = set()
     waiting, size = [thing], 0
     while waiting:
@@ -61,7 +60,7 @@ def test_a_million_different_guards_are_all_counted_in_bounded_memory() -> None:
     assert len(dumps(report)) < MIB // 2
 
 
-def test_absurdly_long_guards_are_cut_before_they_are_kept() -> None:
+def test_absurdly_long_guards_are_cut_before_they_are_stored() -> None:
     recorder = opened()
     for number in range(1_000):
         text = f"{number} == L['" + "y" * 20_000
@@ -75,7 +74,7 @@ def test_absurdly_long_guards_are_cut_before_they_are_kept() -> None:
     assert len(report.compiles) == MAX_COMPILES
 
 
-def test_counts_stay_exact_when_many_threads_find_things_at_once() -> None:
+def test_counts_stay_exact_when_many_threads_record_at_once() -> None:
     recorder = opened()
 
     def find(thread: int) -> None:

@@ -1,4 +1,4 @@
-"""Of a region whose calls are very short only some are timed; every call and every error is
+"""In a region with very short calls only a sample is timed; every call and every error is
 counted."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from tests.agent.short_calls import BURST, Window, answer, sampled, second_passes
 
 
-def test_every_call_is_counted_and_one_in_so_many_is_timed(window: Window) -> None:
+def test_every_call_is_counted_and_one_in_n_is_timed(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
     every = sampled(call).calls_per_timed
     assert [
@@ -84,7 +84,7 @@ def test_calls_that_alternate_between_two_shapes_are_timed_alike(window: Window)
         assert region.latency is not None and 0.4 < region.calls / (8 * BURST) < 0.6
 
 
-def test_switching_the_count_of_lookups_under_way_changes_no_count(window: Window) -> None:
+def test_switching_the_counting_of_lookups_during_calls_changes_no_count(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
@@ -95,7 +95,7 @@ def test_switching_the_count_of_lookups_under_way_changes_no_count(window: Windo
     assert (region.calls, region.warmup, region.latency) == (2, None, None)
 
 
-def test_a_callable_that_is_certain_to_run_eager_says_so_of_every_call(window: Window) -> None:
+def test_a_callable_that_is_certain_to_run_eager_counts_every_call_as_eager(window: Window) -> None:
     call = wrap_call(
         answer, RECORDER.register(RegionSpec("f", runtime="torch.compile", eager_cause="disabled"))
     )
@@ -135,7 +135,7 @@ def test_a_region_is_sampled_while_its_calls_are_short_and_many() -> None:
     assert not sampling.adapt_rate(1.0, True)
 
 
-def test_the_jobs_own_random_numbers_stay_as_they_are(window: Window) -> None:
+def test_the_jobs_own_random_numbers_are_not_changed(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
     sampled(call)
     random.seed(7)
@@ -147,9 +147,7 @@ def test_the_jobs_own_random_numbers_stay_as_they_are(window: Window) -> None:
 
 
 @given(st.lists(st.integers(0, 1 << 20), min_size=1, max_size=20), st.integers(0, 1 << 30))
-def test_calls_that_were_not_timed_are_shared_out_to_the_last_one(
-    timed: list[int], untimed: int
-) -> None:
+def test_untimed_calls_are_distributed_to_the_last_one(timed: list[int], untimed: int) -> None:
     sampling, lines = (
         Sampling(),
         [SeriesBuffer(RegionSpec("f"), Region("f", 0, f"2^{i}")) for i in range(len(timed))],
@@ -175,7 +173,7 @@ def taken(sampling: Sampling, held: int = 0) -> int:
     return sampling.take_untimed(held)
 
 
-def test_tickets_that_were_replaced_or_taken_back_are_counted_right() -> None:
+def test_tokens_that_were_replaced_or_taken_back_are_counted_correctly() -> None:
     sampling, line = Sampling(), SeriesBuffer(RegionSpec("f"), Region("f", 0))
     sampling.buffer, sampling.calls_per_timed = line, 10
     sampling.issue_tokens(5)
@@ -183,18 +181,18 @@ def test_tickets_that_were_replaced_or_taken_back_are_counted_right() -> None:
     assert [next(late), next(late)] == [sampling, sampling]
     sampling.issue_tokens(3)
     assert taken(sampling) == 2
-    next(late)  # by a thread that had looked at them before they were replaced
+    next(late)  # by a thread that had read the tokens before they were replaced
     assert taken(sampling) == 1
-    sampling.corrections.append(1)  # a call that the window before has counted failed
+    sampling.corrections.append(1)  # a call that was counted in the window before has failed
     assert taken(sampling) == 0
     assert len(list(sampling.skip_tokens)) == 3
-    assert (taken(sampling, held=1), taken(sampling)) == (1, 1)  # one of them was under way
+    assert (taken(sampling, held=1), taken(sampling)) == (1, 1)  # one of the calls was in progress
     sampling.draw_skips()
     sampling.stop()
     assert (taken(sampling), sampling.skip_tokens) == (0, NO_TOKENS)
 
 
-def test_a_call_that_began_before_a_fork_is_owed_to_nobody() -> None:
+def test_a_call_that_began_before_a_fork_leaves_no_count_in_the_child() -> None:
     sampling = Sampling()
     sampling.buffer, sampling.calls_per_timed = SeriesBuffer(RegionSpec("f"), Region("f", 0)), 10
     sampling.corrections.append(1)
@@ -203,7 +201,7 @@ def test_a_call_that_began_before_a_fork_is_owed_to_nobody() -> None:
     assert len(list(sampling.skip_tokens)) == taken(sampling) == 5
 
 
-def test_where_nobody_settles_for_long_each_call_is_timed() -> None:
+def test_after_a_long_time_without_settlement_each_call_is_timed() -> None:
     sampling = Sampling()
     sampling.buffer, sampling.calls_per_timed = SeriesBuffer(RegionSpec("f"), Region("f", 0)), 2
     for _ in range(_MAX_BATCHES):
@@ -216,13 +214,13 @@ def test_where_nobody_settles_for_long_each_call_is_timed() -> None:
     assert sampling.skip_tokens is not last
 
 
-def test_a_million_and_a_half_calls_between_two_settlements_are_sampled_still(
+def test_a_million_and_a_half_calls_between_two_settlements_are_still_sampled(
     window: Window,
 ) -> None:
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    # as calls that come this fast have it, unless other processes take the time from this one
+    # The sampling rate of calls this fast, unless other processes take the processor.
     sampling.calls_per_timed = MAX_CALLS_PER_TIMED
     for _ in range(1_500_000):
         call()
@@ -231,11 +229,11 @@ def test_a_million_and_a_half_calls_between_two_settlements_are_sampled_still(
     assert (region.calls, region.latency.count < 1_500_000 / 10) == (1_500_000, True)
 
 
-def test_a_region_that_rests_is_sampled_from_the_first_call_on_when_calls_come_back(
+def test_a_region_that_rested_is_sampled_from_the_first_call_of_a_burst(
     window: Window,
 ) -> None:
-    """Tokens of one answer come in bursts: else the first second of each would be timed call by
-    call."""
+    """Tokens of one answer come in bursts: otherwise the first second of each burst would be timed
+    call by call."""
     call = compilewatch.watch(answer, name="f")
     every = sampled(call).calls_per_timed
     window()
@@ -248,7 +246,7 @@ def test_a_region_that_rests_is_sampled_from_the_first_call_on_when_calls_come_b
     assert region.latency is not None and region.latency.count < 2 * BURST / every
 
 
-def test_rare_calls_after_a_burst_are_all_timed_soon(window: Window) -> None:
+def test_rare_calls_after_a_burst_are_soon_all_timed(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     seconds = 0

@@ -18,7 +18,7 @@ def nothing(*args: object) -> None:
 
 
 def next_of(work: list[Callable[[], None]]) -> Callable[[], None]:
-    """A function that does another thing at each call."""
+    """A function that behaves differently at each call."""
 
     def step() -> None:
         work.pop(0)()
@@ -51,7 +51,7 @@ def test_guard_lookups_decide_what_a_call_counts_as(window: Window) -> None:
         RECORDER.get_thread_state().misses += misses
 
     call = compilewatch.watch(lookups, name="f")
-    call(1, 0)  # before anything is counted
+    call(1, 0)  # before any call is counted
     RECORDER.count_lookups(True)
     for hits, misses in ((2, 0), (1, 0), (1, 1), (0, 0), (0, 1)):
         call(hits, misses)
@@ -66,7 +66,7 @@ def test_guard_lookups_decide_what_a_call_counts_as(window: Window) -> None:
     )
 
 
-def test_a_latched_frame_says_why_its_calls_run_eager(window: Window) -> None:
+def test_a_frame_in_eager_fallback_gives_the_cause_of_its_eager_calls(window: Window) -> None:
     work: list[Callable[[], None]] = [
         lambda: RECORDER.record_eager_fallback("f (a.py:1)", "limit"),
         lambda: None,
@@ -91,7 +91,7 @@ def test_a_latched_frame_says_why_its_calls_run_eager(window: Window) -> None:
     ]
 
 
-def test_a_stance_of_the_process_holds_for_every_region_that_compiles(window: Window) -> None:
+def test_a_stance_of_the_process_applies_to_every_region_that_compiles(window: Window) -> None:
     work: list[Callable[[], None]] = [
         lambda: RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok")),
         lambda: None,
@@ -116,7 +116,7 @@ def test_a_stance_of_the_process_holds_for_every_region_that_compiles(window: Wi
     assert only(report, "never").eager_by == {}
 
 
-def test_what_overrides_comes_before_what_is_known_of_a_frame(window: Window) -> None:
+def test_an_override_comes_before_the_known_state_of_a_frame(window: Window) -> None:
     call = compilewatch.watch(
         lambda cause=None: RECORDER.record_eager_fallback("f", "limit"),
         name="f",
@@ -131,7 +131,7 @@ def test_what_overrides_comes_before_what_is_known_of_a_frame(window: Window) ->
     assert only(window(), "f").eager_by == {"limit": 2, "stance": 1}
 
 
-def test_a_cause_that_nobody_knows_is_refused(window: Window) -> None:
+def test_an_unknown_cause_is_refused(window: Window) -> None:
     with pytest.raises(ValueError, match="unknown cause 'bored'"):
         RECORDER.record_eager_fallback("f", "bored")
     with pytest.raises(ValueError, match="unknown cause 'bored'"):
@@ -166,7 +166,7 @@ def test_after_ready_every_watched_call_that_compiles_is_a_request(window: Windo
     assert [compile.in_request for compile in window().compiles] == [False, True, False]
 
 
-def test_where_nothing_is_watched_every_compilation_after_ready_is_in_a_request(
+def test_without_watched_calls_every_compilation_after_ready_is_in_a_request(
     window: Window,
 ) -> None:
     RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok"))

@@ -1,5 +1,5 @@
-"""Where calls come faster than anybody can bin them, no caller is held up for long, little is held,
-and every call counts."""
+"""If calls arrive faster than the agent can bin them, no caller is delayed for long, memory is
+bounded, and every call counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Window = Callable[[], Report]
 
 @pytest.fixture
 def line(window: Window) -> SeriesBuffer:
-    """The line of a region that was called once."""
+    """The buffer of a region that was called once."""
     compilewatch.watch(lambda: None, name="fast")()
     window()
     [found] = [line for line in RECORDER._all_buffers if line.region.name == "fast"]
@@ -36,7 +36,7 @@ def looked(line: SeriesBuffer) -> None:
     RECORDER.shorten_if_long(line, time.perf_counter())
 
 
-def test_one_caller_bins_some_of_what_is_too_much_and_goes_on(line: SeriesBuffer) -> None:
+def test_one_caller_bins_some_of_the_excess_and_continues(line: SeriesBuffer) -> None:
     line.plain += [1e-6] * MAX_CALLS
     looked(line)
     assert line.pending_calls() == MAX_CALLS - MAX_CALLER_CHUNKS * CHUNK_CALLS
@@ -45,7 +45,7 @@ def test_one_caller_bins_some_of_what_is_too_much_and_goes_on(line: SeriesBuffer
     assert line.pending_calls() == LONG_CALLS
 
 
-def test_what_nobody_can_bin_is_counted_without_its_time(
+def test_calls_that_cannot_be_binned_are_counted_without_their_time(
     line: SeriesBuffer, window: Window
 ) -> None:
     line.plain += [1e-6] * (4 * MAX_CALLS) + [1e-3] * LONG_CALLS
@@ -54,13 +54,11 @@ def test_what_nobody_can_bin_is_counted_without_its_time(
     [region] = window().regions
     assert region.calls == 4 * MAX_CALLS + LONG_CALLS
     assert region.latency is not None
-    assert (
-        region.latency.count == MAX_CALLS - LONG_CALLS
-    )  # those of which the time is known, the newest
+    assert region.latency.count == MAX_CALLS - LONG_CALLS  # the newest calls, whose time is known
     assert region.latency.quantile(0.95) == pytest.approx(1e-3, rel=0.02)
 
 
-def test_what_comes_while_some_is_taken_stays(line: SeriesBuffer) -> None:
+def test_values_that_arrive_during_a_snapshot_are_kept(line: SeriesBuffer) -> None:
     def came() -> None:
         for number in range(200_000):
             values.append(number)

@@ -1,5 +1,5 @@
-"""Each call of a watched callable counts once, in the class it belongs to; results and exceptions
-are the job's own."""
+"""Each call of a watched callable counts once, in its class; results and exceptions are the job's
+own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def only(report: Report, name: str) -> Region:
     return region
 
 
-def test_a_function_counts_each_call_and_answers_as_ever(window: Window) -> None:
+def test_a_function_counts_each_call_and_answers_as_before(window: Window) -> None:
     @compilewatch.watch
     def double(x: int, *, plus: int = 0) -> int:
         """Twice."""
@@ -41,14 +41,14 @@ def test_a_function_counts_each_call_and_answers_as_ever(window: Window) -> None
     )
 
 
-def test_a_window_that_was_closed_starts_from_nothing(window: Window) -> None:
+def test_a_new_window_starts_from_zero(window: Window) -> None:
     call = compilewatch.watch(nothing, name="again")
     call()
     assert only(window(), "again").calls == 1
     assert window().regions == []
 
 
-def test_an_exception_is_counted_and_raised_as_it_is(window: Window) -> None:
+def test_an_exception_is_counted_and_raised_unchanged(window: Window) -> None:
     fault = KeyError("mine")
 
     @compilewatch.watch
@@ -75,7 +75,7 @@ def test_a_method_is_watched_in_its_class(window: Window) -> None:
     assert only(window(), "predict").calls == 1
 
 
-def test_a_callable_object_stays_what_it_is(window: Window) -> None:
+def test_a_callable_object_is_not_changed(window: Window) -> None:
     class Adder:
         def __init__(self, by: int) -> None:
             self.by = by
@@ -128,7 +128,7 @@ def test_a_generator_is_timed_to_its_first_item_and_to_its_end(window: Window) -
     assert (only(report, "tokens").calls, only(report, "tokens/first item").calls) == (2, 2)
 
 
-def test_what_is_thrown_into_a_generator_reaches_it(window: Window) -> None:
+def test_exceptions_thrown_into_a_generator_reach_it(window: Window) -> None:
     @compilewatch.watch
     def careful() -> Generator[str, None, None]:
         try:
@@ -143,7 +143,7 @@ def test_what_is_thrown_into_a_generator_reaches_it(window: Window) -> None:
     assert only(window(), "careful").errors == 1
 
 
-def test_an_async_generator_is_timed_likewise(window: Window) -> None:
+def test_an_async_generator_is_timed_to_its_first_item_and_to_its_end(window: Window) -> None:
     @compilewatch.watch
     async def stream() -> AsyncIterator[int]:
         for i in range(3):
@@ -167,8 +167,8 @@ def test_a_block_is_a_region_with_items(window: Window) -> None:
     assert (region.calls, region.errors, region.items) == (4, 1, 96.0)
 
 
-def test_items_and_buckets_can_be_told(window: Window) -> None:
-    call = compilewatch.watch(nothing, name="told", items=len, bucket=lambda x: f"len {len(x)}")
+def test_items_and_buckets_can_be_reported(window: Window) -> None:
+    call = compilewatch.watch(nothing, name="sized", items=len, bucket=lambda x: f"len {len(x)}")
     call("ab")
     call("ab")
     call("abc")
@@ -197,7 +197,7 @@ def test_no_call_is_lost_or_doubled_between_threads_and_windows(window: Window) 
     assert sum(counts) == 30_000
 
 
-def test_sixteen_buckets_live_and_the_rest_is_other(window: Window) -> None:
+def test_sixteen_buckets_are_kept_and_the_rest_is_other(window: Window) -> None:
     call = compilewatch.watch(nothing, name="f", bucket=lambda x: x)
     for i in range(40):
         call(i)
@@ -206,7 +206,7 @@ def test_sixteen_buckets_live_and_the_rest_is_other(window: Window) -> None:
     assert buckets["other"] == 24
 
 
-def test_regions_without_end_end_in_other(window: Window) -> None:
+def test_regions_beyond_the_limit_count_as_other(window: Window) -> None:
     for i in range(400):
         compilewatch.watch(nothing, name=f"f{i}")()
     report = window()

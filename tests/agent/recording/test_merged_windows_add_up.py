@@ -1,5 +1,5 @@
-"""However windows merge while nobody acknowledges them: each number is covered once, totals are
-exact, what was attempted is frozen."""
+"""For every way in which unacknowledged windows merge, each number is covered once, totals are
+exact, and attempted windows are frozen."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whatever thread is held up between two steps of counting, each call is counted once, and one that
-compiles or waits is told."""
+"""For every thread that is delayed between two steps of counting, each call is counted once, and a
+call that compiles or waits is reported."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_two_threads_hand_out_tickets_at_once(
     assert told + sum(region.calls for region in window().regions) == 30
 
 
-def test_no_tickets_are_handed_out_where_something_compiles_while_that_is_decided(
+def test_no_tokens_are_issued_if_something_compiles_during_the_decision(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = compilewatch.watch(answer, name="f")
@@ -72,7 +72,7 @@ def test_no_tickets_are_handed_out_where_something_compiles_while_that_is_decide
 def test_sampling_ends_under_a_counted_call_that_then_compiles(window: Window) -> None:
     def compiles_later() -> None:
         in_another_thread(lambda: call())
-        second_passes()  # so few calls that each is timed from now on
+        second_passes()  # so few calls that each call is timed from now on
         assert sampling.calls_per_timed == 1
         RECORDER.on_compile_start("f")
         time.sleep(0.05)

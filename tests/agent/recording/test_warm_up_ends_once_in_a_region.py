@@ -1,5 +1,5 @@
-"""Warm-up of a region ends once: for all its shape buckets and threads, also where nothing says
-that it runs compiled, and over a fork."""
+"""Warm-up of a region ends once: for all its shape buckets and threads, also without evidence that
+it runs compiled, and across a fork."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def misses() -> None:
 
 
 def nothing() -> None:
-    """Torch looks nothing up."""
+    """Torch makes no lookup."""
 
 
 @pytest.fixture
@@ -70,14 +70,16 @@ def test_a_call_that_met_no_compiled_code_ends_no_warm_up_of_compiled_code(
     assert kinds(window()) == {"calls": 8, "warmup": 2, "latency": 5, "stalled": 1}
 
 
-def test_what_compiles_at_each_call_is_stalled_after_fifty(window: Window, looked_up: None) -> None:
+def test_a_region_that_compiles_at_each_call_is_stalled_after_fifty(
+    window: Window, looked_up: None
+) -> None:
     call = compilewatch.watch(answer, name="f", runtime="torch.compile")
     for _ in range(60):
         call(compiles)
     assert kinds(window()) == {"calls": 60, "warmup": 50, "stalled": 10}
 
 
-def test_a_region_that_is_served_before_it_was_seen_to_compile_has_no_warm_up(
+def test_a_region_served_before_it_was_seen_to_compile_has_no_warm_up(
     window: Window, looked_up: None
 ) -> None:
     call = compilewatch.watch(answer, name="f", runtime="torch.compile")
@@ -87,7 +89,7 @@ def test_a_region_that_is_served_before_it_was_seen_to_compile_has_no_warm_up(
 
 
 @pytest.mark.parametrize("runtime", ["jax", "aotinductor", None])
-def test_where_lookups_say_nothing_the_first_quiet_call_after_one_that_compiled_ends_it(
+def test_without_lookups_the_first_quiet_call_after_a_compiling_call_ends_warm_up(
     window: Window, runtime: str | None
 ) -> None:
     call = compilewatch.watch(answer, name="f", runtime=runtime)
@@ -96,7 +98,7 @@ def test_where_lookups_say_nothing_the_first_quiet_call_after_one_that_compiled_
     assert kinds(window()) == {"calls": 6, "latency": 3, "warmup": 2, "stalled": 1}
 
 
-def test_it_ends_for_other_buckets_and_for_threads_and_in_a_later_window(
+def test_warm_up_ends_for_other_buckets_and_threads_and_in_a_later_window(
     window: Window, looked_up: None
 ) -> None:
     call = compilewatch.watch(lambda work, size: work(), name="f", bucket=lambda work, size: size)
@@ -110,7 +112,7 @@ def test_it_ends_for_other_buckets_and_for_threads_and_in_a_later_window(
     assert kinds(window()) == {"calls": 2, "stalled": 2}
 
 
-def test_a_call_that_began_before_the_end_of_warm_up_belongs_to_it(
+def test_a_call_that_began_before_the_end_of_warm_up_belongs_to_warm_up(
     window: Window, looked_up: None
 ) -> None:
     begun, over = threading.Event(), threading.Event()
@@ -131,7 +133,7 @@ def test_a_call_that_began_before_the_end_of_warm_up_belongs_to_it(
     assert kinds(window()) == {"calls": 3, "latency": 1, "warmup": 2}
 
 
-def test_a_call_that_is_only_counted_is_stalled_where_it_compiles_after_warm_up(
+def test_a_counted_call_is_stalled_if_it_compiles_after_warm_up(
     window: Window,
 ) -> None:
     call, around = compilewatch.watch(answer, name="f"), compilewatch.watch(answer, name="around")
@@ -144,7 +146,7 @@ def test_a_call_that_is_only_counted_is_stalled_where_it_compiles_after_warm_up(
     window()
     end_call = held_up(call)
     call(lambda: (RECORDER.on_compile_start("f"), time.sleep(0.02), RECORDER.on_compile_stop()))
-    assert kinds(window()) == {"calls": 1, "stalled": 1}  # the other one may fail yet
+    assert kinds(window()) == {"calls": 1, "stalled": 1}  # the other call may still fail
     end_call()
     report = window()
     assert kinds(report) == {"calls": 1, "stalled": 1}
@@ -195,7 +197,7 @@ def test_a_record_with_absurd_seconds_reaches_no_sketch(window: Window, seconds:
     )
 
 
-def test_a_duration_below_zero_counts_and_is_in_no_sketch(window: Window) -> None:
+def test_a_negative_duration_counts_and_is_in_no_sketch(window: Window) -> None:
     compilewatch.watch(answer, name="f")()
     [line] = RECORDER._all_buffers
     line.stalled += [-1.0, 2.0, float("nan")]
@@ -208,7 +210,7 @@ def test_a_duration_below_zero_counts_and_is_in_no_sketch(window: Window) -> Non
 
 
 def in_a_child(work: Callable[[], Any]) -> Any:
-    """What it answers in a forked child."""
+    """The result of the function in a forked child."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -224,7 +226,7 @@ def in_a_child(work: Callable[[], Any]) -> Any:
     return json.loads(counts)
 
 
-def test_a_forked_child_warms_up_only_what_had_not_warmed_up(
+def test_a_forked_child_warms_up_only_regions_that_had_not_warmed_up(
     window: Window, looked_up: None
 ) -> None:
     def job() -> list[dict[str, int]]:
@@ -245,7 +247,7 @@ def test_a_forked_child_warms_up_only_what_had_not_warmed_up(
     ]
 
 
-def test_an_empty_sketch_says_that_none_were_stalled_and_travels_as_that() -> None:
+def test_an_empty_sketch_reports_no_stalled_calls_and_is_sent_as_such() -> None:
     none = Region("f", 1, stalled=Sketch())
     assert decode(Region, encode(none)).stalled == Sketch()
     assert (
@@ -255,7 +257,7 @@ def test_an_empty_sketch_says_that_none_were_stalled_and_travels_as_that() -> No
 
 
 @pytest.mark.parametrize("seconds", [[], [2.0]])
-def test_windows_that_are_merged_keep_what_they_say_of_stalled_calls(seconds: list[float]) -> None:
+def test_merged_windows_keep_their_stalled_calls(seconds: list[float]) -> None:
     [merged] = merge_regions(
         [
             Region("f", 1, stalled=Sketch()),

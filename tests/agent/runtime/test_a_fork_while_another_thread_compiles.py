@@ -1,6 +1,6 @@
 """Processes that fork while another of their threads compiles: the parent's account stays right,
-and a child that leaves torch's compiler alone reports its own calls and nothing of its parent's. A
-child that compiles waits for a lock of torch's that nobody will open."""
+and a child that does not use torch's compiler reports its own calls and nothing of its parent's. A
+child that compiles waits for a lock of torch's that no thread will release."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ import os, sys, threading, time
 import torch, compilewatch
 
 compilewatch.init(model="m", version="1", interval=0.5)
-under_way, enough, compiled = threading.Event(), threading.Event(), []
+compiling_now, enough, compiled = threading.Event(), threading.Event(), []
 
 def slow(graph, inputs):
-    under_way.set()
+    compiling_now.set()
     time.sleep(0.3)
     return graph.forward
 
 def compile_them():
     while not enough.is_set():
-        one = eval(f"lambda x: x + {{len(compiled)}}")  # code of its own, which nothing cached stands for
+        one = eval(f"lambda x: x + {{len(compiled)}}")  # new code, without a cache entry
         torch.compile(one, backend=slow)(torch.ones(2))
         compiled.append(1)
 
@@ -37,10 +37,10 @@ compiling = threading.Thread(target=compile_them)
 compiling.start()
 children = []
 while len(children) < {CHILDREN}:
-    under_way.wait()
-    # Some meet it inside a compilation, some just behind its end, where torch's record of it is awaited.
+    compiling_now.wait()
+    # Some forks happen during a compilation, some just after its end, while the agent waits for torch's record.
     time.sleep(0.05 * len(children))
-    under_way.clear()
+    compiling_now.clear()
     child = os.fork()
     if child == 0:
         for _ in range({CALLS}):
@@ -82,7 +82,7 @@ def test_a_fork_while_another_thread_compiles(tmp_path: Path) -> None:
         if not compilations(reports)
         for report in reports
     ]
-    assert set(stuck) == {0.0}, "a child compiles nothing, whatever its parent did as it forked"
+    assert set(stuck) == {0.0}, "a child compiles nothing for any state of its parent at the fork"
 
 
 def calls(reports: list[dict[str, Any]]) -> int:

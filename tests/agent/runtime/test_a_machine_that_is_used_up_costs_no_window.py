@@ -1,5 +1,5 @@
-"""The end of a process waits for its last window as long as the machine withholds the processor
-from it, and never for what only hangs."""
+"""The end of a process waits for its last window while the machine withholds the processor from the
+agent's thread, and never for a thread that hangs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ for _ in range(8):
 os.sched_setaffinity(agent, processor)
 os.sched_setscheduler(agent, os.SCHED_IDLE, os.sched_param(0))
 """
-"""The agent's thread gets what eight busy processes leave it, next to nothing, for 2.5 s."""
+"""For 2.5 s the agent's thread gets the time that eight busy processes leave, almost nothing."""
 HANGING = """
 def spin():
     while True:
@@ -54,22 +54,21 @@ threading.Thread(target=spin, daemon=True).start()
 LONGEST, MARGIN = 1.0, 10
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "SCHED_IDLE"), reason="this system cannot be told to starve a thread"
-)
-def test_a_thread_that_is_not_let_run_is_waited_for(dashboard: Dashboard, tmp_path: Path) -> None:
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="this system cannot starve a thread")
+def test_a_starved_thread_is_waited_for(dashboard: Dashboard, tmp_path: Path) -> None:
     ended(dashboard, tmp_path, JOB.replace("BEFORE", "").replace("AFTER", STARVED))
     assert dashboard.calls("forward") == 1000
 
 
-def test_a_driver_that_does_not_answer_is_not(dashboard: Dashboard, tmp_path: Path) -> None:
+def test_a_hanging_driver_is_not_waited_for(dashboard: Dashboard, tmp_path: Path) -> None:
     seconds = ended(dashboard, tmp_path, JOB.replace("BEFORE", HANGING).replace("AFTER", ""))
     assert seconds < LONGEST * MARGIN
     assert dashboard.calls("forward") == 1000
 
 
 def ended(dashboard: Dashboard, spool: Path, program: str) -> float:
-    """How long the end of the program was held up; what it left on disk is sent."""
+    """The delay of the end of the program in seconds; windows that the program left on disk are
+    sent."""
     done = run(program, ENDPOINT=dashboard.endpoint, API_KEY=KEY, SPOOL=str(spool))
     assert (done.returncode, done.stderr) == (0, "")
     if list(spool.rglob("*.spool")):

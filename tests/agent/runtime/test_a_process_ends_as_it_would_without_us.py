@@ -1,5 +1,5 @@
-"""However a process ends, and on every Python that is here: its exit code and its output are what
-they are without the agent."""
+"""For every way in which a process ends, and on every installed Python, its exit code and output
+are the same as without the agent."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ import compilewatch.export.http.connection as module
 for limit in ("CONNECT_SECONDS", "READ_SECONDS", "TOTAL_SECONDS"):
     setattr(module, limit, 1000.0)
 """
-"""A sender that would wait much longer than the test does, so that an exit that waits for it is
-found out."""
+"""A sender that waits much longer than the test, so that an exit that waits for the sender fails
+the test."""
 
 PATIENT = "import compilewatch.agent as module; module.EXIT_SECONDS = 60.0"
-"""On a machine that is busy enough, the agent's thread has not loaded what it sends with when the
-second of an exit is over, and such a short process loses its only window; what arrives is another
-question than how long it may take."""
+"""On a busy machine, the one second of an exit may end before the agent's thread has loaded the
+modules that send, and such a short process loses its only window. Tests of what arrives are not
+tests of the duration of an exit."""
 
 FEW = [("silent", "an exception"), ("trickling", "the end of the program"), ("away", "sys.exit")]
 UNANSWERED = (
@@ -99,13 +99,13 @@ def with_and_without(
 
 @cache
 def bare(python: str, ending: str) -> tuple[int, str, str]:
-    """What it is without the agent."""
+    """The result without the agent."""
     return ended(python, BARE.format(start="call = lambda: None") + ending, "")
 
 
 @every_python
 @pytest.mark.parametrize("ending", ENDS.values(), ids=ENDS.keys())
-def test_it_ends_the_same_and_everything_is_sent(
+def test_a_process_ends_the_same_and_everything_is_sent(
     dashboard: Dashboard, python: str, ending: str
 ) -> None:
     ours, theirs = with_and_without(python, ending, dashboard.endpoint, PATIENT)
@@ -115,7 +115,7 @@ def test_it_ends_the_same_and_everything_is_sent(
 
 @every_python
 @pytest.mark.parametrize("ending", SUDDEN.values(), ids=SUDDEN.keys())
-def test_a_sudden_end_is_as_sudden(dashboard: Dashboard, python: str, ending: str) -> None:
+def test_a_sudden_end_stays_sudden(dashboard: Dashboard, python: str, ending: str) -> None:
     ours, theirs = with_and_without(python, ending, dashboard.endpoint)
     assert ours == theirs
 
@@ -131,7 +131,7 @@ def test_a_dashboard_that_does_not_answer_changes_nothing(
 
 
 @every_python
-def test_a_name_that_is_looked_up_for_ever_changes_nothing(python: str) -> None:
+def test_an_endless_name_look_up_changes_nothing(python: str) -> None:
     hangs = "import socket, time; socket.getaddrinfo = lambda *_, **__: time.sleep(1000)"
     ours, theirs = with_and_without(python, "sys.exit(3)", "https://dashboard.invalid", hangs)
     assert ours == theirs
@@ -175,7 +175,7 @@ def test_a_subinterpreter_has_no_agent_and_ends_well(dashboard: Dashboard, pytho
 
 @pytest.fixture
 def away() -> Iterator[str]:
-    """A port that nobody listens on, kept from others."""
+    """A port that no process listens on, reserved against other processes."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -183,7 +183,7 @@ def away() -> Iterator[str]:
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """A port that accepts connections and never says a word."""
+    """A port that accepts connections and never sends a byte."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
@@ -192,7 +192,7 @@ def silent() -> Iterator[str]:
 
 @pytest.fixture
 def trickling() -> Iterator[str]:
-    """A server whose header never ends: the agent's thread has something to read all the time."""
+    """A server whose header never ends: the agent's thread always has something to read."""
     over = threading.Event()
 
     def trickle(connection: socket.socket) -> None:
@@ -226,7 +226,7 @@ time.sleep(30)
 
 @pytest.mark.parametrize("way", ["a file", "a module", "compilewatch run"])
 @pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5])
-def test_control_c_ends_it_by_the_signal(
+def test_control_c_ends_the_process_by_the_signal(
     tmp_path: Path, dashboard: Dashboard, way: str, seconds: float
 ) -> None:
     codes = []

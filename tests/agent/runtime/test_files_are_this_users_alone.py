@@ -1,5 +1,4 @@
-"""The agent's folder: private, written in one step, never through a link, and no larger than it may
-be."""
+"""The agent's folder: private, written in one step, never through a link, and of bounded size."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from compilewatch.runtime.private_files import (
 )
 
 
-def test_the_chosen_folder_wins_then_the_users_cache_then_the_home() -> None:
+def test_the_chosen_folder_comes_before_the_users_cache_and_the_home() -> None:
     assert base_folder("/kept/here", {"XDG_CACHE_HOME": "/cache"}) == Path(
         f"/kept/here/compilewatch-{os.getuid()}"
     )
@@ -32,7 +31,7 @@ def test_the_chosen_folder_wins_then_the_users_cache_then_the_home() -> None:
     assert base_folder("", {}) == Path.home() / ".cache" / "compilewatch"
 
 
-def test_a_folder_and_its_files_are_readable_by_the_user_alone(tmp_path: Path) -> None:
+def test_a_folder_and_its_files_are_readable_only_by_the_user(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         folder = folder_open(tmp_path / "deep" / "spool")
@@ -74,7 +73,7 @@ def test_a_file_behind_a_link_is_neither_read_nor_written(tmp_path: Path) -> Non
     assert link.read_bytes() == b"new"
 
 
-def test_a_fifo_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_fifo_in_place_of_a_file_blocks_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.run", 0o600)
     with pytest.raises(FolderError, match="not a regular file"):
         file_read(tmp_path / "a.run", 10)
@@ -93,7 +92,7 @@ def test_nothing_is_left_of_a_write_that_failed(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.run"]
 
 
-def test_the_oldest_files_make_room(tmp_path: Path) -> None:
+def test_the_oldest_files_are_removed_to_make_space(tmp_path: Path) -> None:
     for number in range(6):
         file_replace(tmp_path / f"{number}.run", b"x" * 10)
         os.utime(tmp_path / f"{number}.run", (number, number))
@@ -104,7 +103,7 @@ def test_the_oldest_files_make_room(tmp_path: Path) -> None:
     assert (tmp_path / "other.txt").exists()
 
 
-def test_what_a_killed_writer_left_behind_is_removed_after_a_while(tmp_path: Path) -> None:
+def test_files_that_a_killed_writer_left_are_removed_after_a_while(tmp_path: Path) -> None:
     for name, age in ((".a.run.1.beef.unfinished", 3600), (".b.run.2.beef.unfinished", 1)):
         (tmp_path / name).write_bytes(b"half")
         os.utime(tmp_path / name, (time.time() - age,) * 2)

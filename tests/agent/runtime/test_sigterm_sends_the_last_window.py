@@ -1,5 +1,5 @@
-"""SIGTERM ends a process as it always did, and its open window is sent first; a handler of the job
-is left alone and comes first."""
+"""SIGTERM ends a process as without the agent, and the open window is sent first; a handler of the
+job is not replaced and runs first."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ threading.Timer(0.2, term).start()
 import ctypes
 libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
 libc.pthread_mutex_lock(mutex)
-libc.pthread_mutex_lock(mutex)  # for ever, and no signal interrupts it
+libc.pthread_mutex_lock(mutex)  # blocks without end, and no signal interrupts the wait
 """,
 }
 KEPT = START.replace(
@@ -121,13 +121,15 @@ def test_a_handler_of_the_job_is_the_only_one(dashboard: Dashboard) -> None:
     assert dashboard.calls("forward") == 40
 
 
-def test_a_handler_that_the_job_sets_later_ends_the_job_as_it_likes(dashboard: Dashboard) -> None:
+def test_a_handler_that_the_job_sets_later_decides_the_end(dashboard: Dashboard) -> None:
     done = run(START + CHAINED, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert (done.returncode, done.stdout, done.stderr) == (0, "in order\n", "")
     assert dashboard.calls("forward") == 41
 
 
-def test_who_asks_finds_the_default_and_nothing_stays_after_the_agent(dashboard: Dashboard) -> None:
+def test_the_visible_handler_is_the_default_and_nothing_remains_after_the_agent(
+    dashboard: Dashboard,
+) -> None:
     done = run(START + DEFAULT, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert int(done.stdout) >= 2
@@ -151,6 +153,6 @@ HELD = (
     ["term()\ntime.sleep(60)", REFUSED, HELD],
     ids=["no dashboard", "no thread", "in our own lock"],
 )
-def test_what_cannot_be_sent_holds_nothing_up(ending: str) -> None:
+def test_a_window_that_cannot_be_sent_delays_nothing(ending: str) -> None:
     done = run(START + ending, limit=30, ENDPOINT="http://127.0.0.1:9", API_KEY=KEY)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "", "")

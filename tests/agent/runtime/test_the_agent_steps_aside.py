@@ -1,5 +1,5 @@
-"""Faults inside the agent are counted and never raised; after twenty it switches itself off and
-says so in its last report."""
+"""Faults inside the agent are counted and never raised; after twenty faults the agent switches
+itself off and states this in its last report."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_guard_swallows_exceptions_and_nothing_else() -> None:
     RECORDER.internal_error_count = 0
 
 
-def test_a_source_that_fails_is_named_and_the_others_go_on(window: Callable[[], object]) -> None:
+def test_a_source_that_fails_is_named_and_the_others_continue(window: Callable[[], object]) -> None:
     sources = InstalledSources(RECORDER)
     sources.install(
         (("no_such_source:Nothing", "nothing", ""), ("host.memory:Memory", "memory", ""))
@@ -99,7 +99,7 @@ def test_a_source_that_raises_while_it_is_polled_is_counted(
     assert RECORDER.internal_error_count == 2
 
 
-def test_what_cannot_be_watched_comes_back_as_it_is(
+def test_an_object_that_cannot_be_watched_is_returned_unchanged(
     window: Callable[[], object], capfd: pytest.CaptureFixture[str]
 ) -> None:
     for odd in (3, "text", dict):
@@ -107,7 +107,7 @@ def test_what_cannot_be_watched_comes_back_as_it_is(
     assert capfd.readouterr().err.count("watch() takes a function or a module") == 3
 
 
-def test_starting_fails_quietly_when_no_thread_can_be_had(
+def test_starting_fails_quietly_without_a_thread(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def refused(self: object) -> None:

@@ -1,5 +1,5 @@
-"""When the agent is stopped, what it recorded is sent first; calls after that go straight through,
-and without settings nothing is sent."""
+"""When the agent is stopped, the recorded calls are sent first; later calls run unwatched, and
+without settings nothing is sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_shutdown_sends_what_was_recorded(dashboard: Dashboard) -> None:
     assert dashboard.calls("forward") == 1000
 
 
-def test_calls_after_the_end_go_straight_through(dashboard: Dashboard) -> None:
+def test_calls_after_the_end_run_unwatched(dashboard: Dashboard) -> None:
     done = run(
         CALLS + "compilewatch.shutdown(); call(); print('still here')",
         ENDPOINT=dashboard.endpoint,

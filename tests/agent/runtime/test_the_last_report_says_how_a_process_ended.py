@@ -1,5 +1,5 @@
-"""The last report of a process says its exit code or the signal that ended it, where that is
-certain; `shutdown` is no end."""
+"""The last report of a process gives its exit code or the signal that ended it, if known;
+`shutdown` is no end."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def endings(dashboard: Dashboard) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(("end", "expected"), ENDS.values(), ids=ENDS.keys())
-def test_it_says(
+def test_the_last_report_gives_the_end(
     dashboard: Dashboard, tmp_path: Path, end: str, expected: list[dict[str, object]]
 ) -> None:
     program = tmp_path / "job.py"
@@ -73,7 +73,7 @@ def test_it_says(
     assert endings(dashboard) == expected
 
 
-def test_under_run_it_says_the_same(dashboard: Dashboard, tmp_path: Path) -> None:
+def test_the_last_report_gives_the_same_end_under_run(dashboard: Dashboard, tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("compile = None\n")
     program = tmp_path / "job.py"
     for end, expected in (

@@ -1,5 +1,5 @@
-"""After a failure the agent waits with equal jitter, 1 to 60 s; what the server asks for is
-honoured within bounds."""
+"""After a failure the agent waits with equal jitter, 1 s to 60 s; a wait that the server requests
+is honoured within bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IDENTITY = Identity("x" * 26, 0.0, "m", "1")
 
 
 class Scripted:
-    """The outbound seam."""
+    """A fake transport with scripted answers."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -32,7 +32,7 @@ def sender(answer: Answer, chance: float) -> Sender:
 @pytest.mark.parametrize(
     ("chance", "waits"), [(0.0, [1, 2, 4, 8, 16, 30, 30, 30]), (1.0, [2, 4, 8, 16, 32, 60, 60, 60])]
 )
-def test_the_wait_doubles_up_to_a_minute_half_of_it_by_chance(
+def test_the_wait_doubles_up_to_a_minute_with_half_of_it_random(
     chance: float, waits: list[float]
 ) -> None:
     one = sender(Answer(500), chance)
@@ -53,9 +53,7 @@ def test_the_wait_doubles_up_to_a_minute_half_of_it_by_chance(
         ("9" * 20, 300, 375),
     ],
 )
-def test_what_the_server_asks_for_is_honoured_within_bounds(
-    asked: str, least: float, most: float
-) -> None:
+def test_a_requested_wait_is_honoured_within_bounds(asked: str, least: float, most: float) -> None:
     for chance, wait in ((0.0, least), (1.0, most)):
         one = sender(Answer(429, retry_after=asked), chance)
         one.attempt(IDENTITY)
@@ -63,7 +61,7 @@ def test_what_the_server_asks_for_is_honoured_within_bounds(
 
 
 @pytest.mark.parametrize("asked", ["-1", "soon", "1e9", "١٢"])
-def test_what_cannot_be_read_is_no_wish(asked: str) -> None:
+def test_an_unreadable_wait_is_ignored(asked: str) -> None:
     one = sender(Answer(503, retry_after=asked), 0.0)
     one.attempt(IDENTITY)
     assert one.next_attempt - 1000.0 == 1.0

@@ -1,4 +1,4 @@
-"""Real torch on CPU with the sources installed, and a recorder that keeps what they say."""
+"""Real torch on CPU with the sources installed, and a recorder that keeps their reports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HERE = (
 
 
 class Seen:
-    """The sources of compile facts, installed, and what they recorded since the last look."""
+    """The sources of compile facts, installed, and their records since the last look."""
 
     def __init__(self, recorder: Recorder | None = None, here: tuple[str, ...] = HERE) -> None:
         self.recorder = recorder or Recorder()
@@ -49,7 +49,7 @@ class Seen:
         }
 
     def look(self) -> Report:
-        """Closes the window; errors of the agent's own fail the test that caused them."""
+        """Closes the window; an internal error of the agent fails the test that caused it."""
         assert self.recorder.internal_error_count == 0, self.recorder.last_error
         return self.look_despite_errors()
 
@@ -70,7 +70,7 @@ class Seen:
 
 @contextmanager
 def torch_unused() -> Iterator[None]:
-    """A torch that has compiled nothing, with its settings as torch has them."""
+    """A torch that has compiled nothing, with its default settings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in BOUND:
@@ -85,7 +85,7 @@ def torch_unused() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def torch_from_the_start() -> Iterator[None]:
-    """Each test meets a torch that has compiled nothing, with its settings as torch has them."""
+    """Each test gets a torch that has compiled nothing, with its default settings."""
     with torch_unused():
         yield
 
@@ -110,5 +110,5 @@ def found(report: Report, kind: str) -> list[Finding]:
     return [finding for finding in report.findings if finding.kind == kind]
 
 
-def latched(report: Report) -> list[Fact]:
+def eager_fallbacks(report: Report) -> list[Fact]:
     return [fact for fact in report.facts if fact.kind == "latched_eager"]

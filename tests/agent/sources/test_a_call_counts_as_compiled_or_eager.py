@@ -1,4 +1,4 @@
-"""Each watched call is counted as what it was: compiled, partial, eager by a cause, or unknown."""
+"""Each watched call is counted by how it ran: compiled, partial, eager by a cause, or unknown."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_function_without_a_graph_is_eager_because_of_that(watching: Seen) -> 
     assert one_region(watching).eager_by == {"no_graph": 5}
 
 
-def test_lookups_of_other_threads_are_not_this_calls(watching: Seen) -> None:
+def test_lookups_of_other_threads_do_not_count_for_a_call(watching: Seen) -> None:
     call = watched(doubled, dynamic=False)
     with torch._dynamo.config.patch(recompile_limit=1):
         call(torch.ones(3))
@@ -152,7 +152,7 @@ def test_lookups_of_other_threads_are_not_this_calls(watching: Seen) -> None:
     assert (region.compiled, region.eager_by, region.partial) == (400, {"limit": 400}, 0)
 
 
-def test_some_seconds_after_a_compilation_lookups_are_counted_a_part_of_the_time(
+def test_some_seconds_after_a_compilation_lookups_are_counted_part_of_the_time(
     watching: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = next(source for source in watching.sources if source.name == "compiled_calls")
@@ -178,7 +178,7 @@ def test_some_seconds_after_a_compilation_lookups_are_counted_a_part_of_the_time
     assert pass_time(range(40, 50)) == (10, 10)
 
 
-def test_the_first_calls_are_looked_at_however_late_they_come(
+def test_the_first_calls_are_sampled_even_if_they_come_late(
     watching: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = next(source for source in watching.sources if source.name == "compiled_calls")
@@ -221,9 +221,7 @@ def test_guard_collectives_own_the_hook_while_they_are_on(watching: Seen) -> Non
     assert source.poll(watching.recorder) == ("yes", "")
 
 
-def test_guard_collectives_that_are_switched_on_unheard_end_the_count_at_their_first_lookup() -> (
-    None
-):
+def test_guard_collectives_switched_on_unnoticed_end_the_count_at_their_first_lookup() -> None:
     imported_early = torch.compiler.set_enable_guard_collectives
     seen = Seen(RECORDER)
     source = next(source for source in seen.sources if source.name == "compiled_calls")
@@ -244,7 +242,7 @@ def test_guard_collectives_that_are_switched_on_unheard_end_the_count_at_their_f
         RECORDER.stop()
 
 
-def test_where_guard_collectives_are_on_already_the_hook_stays_theirs() -> None:
+def test_active_guard_collectives_keep_the_hook() -> None:
     torch.compiler.set_enable_guard_collectives(True)
     try:
         seen = Seen()

@@ -1,5 +1,5 @@
-"""What runs a plain callable is seen by its calls: one that never meets compiled code is eager, one
-that did is not any more."""
+"""The runtime of a plain callable follows from its calls: a callable that never meets compiled code
+is eager, a callable that met compiled code once is no longer eager."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_eager_function_is_eager_in_a_process_that_compiles(watching: Seen) -
     }
 
 
-def test_what_is_kept_from_torch_compile_is_eager_unless_it_calls_what_is_compiled(
+def test_a_callable_kept_from_torch_compile_is_eager_unless_it_calls_compiled_code(
     watching: Seen,
 ) -> None:
     compiled = torch.compile(lambda x: x + 1, backend="eager")
@@ -51,13 +51,13 @@ def test_what_is_kept_from_torch_compile_is_eager_unless_it_calls_what_is_compil
     }
 
 
-def test_a_block_is_no_callable_of_its_own(watching: Seen) -> None:
+def test_a_block_is_no_callable(watching: Seen) -> None:
     with compilewatch.region("backward"):
         pass
     assert runtimes(watching)["backward"][0] == "torch.compile"
 
 
-def test_compiled_code_that_is_met_once_decides_for_good(watching: Seen) -> None:
+def test_one_meeting_with_compiled_code_decides_permanently(watching: Seen) -> None:
     compiled = torch.compile(lambda x: x + 1, backend="eager")
     watched = compilewatch.watch(lambda x, fast: compiled(x) if fast else x, name="sometimes")
     watched(torch.ones(3), False)

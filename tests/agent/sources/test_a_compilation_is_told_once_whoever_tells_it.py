@@ -1,4 +1,4 @@
-"""Records that stop coming, come late or come by another way: every compilation is told exactly
+"""Records that stop, arrive late or arrive by another way: every compilation is reported exactly
 once."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def doubled(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.fixture
 def bound() -> Iterator[Callable[[Callable[..., Any]], None]]:
-    """Binds another function over ours, as a job might."""
+    """Replaces our function with another, as a job might."""
     before = utils.log_compilation_event
 
     def bind(theirs: Callable[..., Any]) -> None:
@@ -38,7 +38,7 @@ def compile_lengths(*lengths: int) -> None:
 
 
 def poll_later(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """A poll when every record that comes has come."""
+    """A poll after every expected record has arrived."""
     now = time.monotonic()
     monkeypatch.setattr(compilations.time, "monotonic", lambda: now + 2.0)
     answer = next(source for source in seen.sources if source.name == "compilations").poll(
@@ -49,7 +49,7 @@ def poll_later(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     return answer
 
 
-def test_a_binding_that_is_replaced_without_us_costs_detail_and_no_compilation(
+def test_a_binding_that_bypasses_ours_costs_detail_and_no_compilation(
     seen: Seen, bound: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound(lambda metrics: None)
@@ -67,7 +67,7 @@ def test_a_binding_that_is_replaced_without_us_costs_detail_and_no_compilation(
     ]
 
 
-def test_a_binding_that_calls_ours_tells_nothing_twice(
+def test_a_binding_that_calls_ours_reports_nothing_twice(
     seen: Seen, bound: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = utils.log_compilation_event
@@ -80,7 +80,7 @@ def test_a_binding_that_calls_ours_tells_nothing_twice(
     ]
 
 
-def test_a_record_that_comes_after_we_gave_up_waiting_is_not_told_again(
+def test_a_record_that_arrives_after_the_wait_is_not_reported_again(
     seen: Seen, bound: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, late = utils.log_compilation_event, []
@@ -95,7 +95,7 @@ def test_a_record_that_comes_after_we_gave_up_waiting_is_not_told_again(
     ]
 
 
-def test_records_that_are_switched_off_and_on_again_change_no_count(seen: Seen) -> None:
+def test_records_switched_off_and_on_again_change_no_count(seen: Seen) -> None:
     compiled = torch.compile(doubled, backend="eager", dynamic=False)
     for length, on in ((2, True), (3, False), (4, True), (5, False)):
         with torch._dynamo.config.patch(log_compilation_metrics=on):
@@ -103,7 +103,7 @@ def test_records_that_are_switched_off_and_on_again_change_no_count(seen: Seen) 
     assert [compile.id for compile in seen.compiles()] == ["0/0", "0/1", "0/2", "0/3"]
 
 
-def test_what_waits_for_its_record_holds_no_tensor_of_the_job(
+def test_a_compilation_that_waits_for_its_record_holds_no_tensor_of_the_job(
     seen: Seen, bound: Callable[..., None]
 ) -> None:
     import gc
@@ -118,7 +118,7 @@ def test_what_waits_for_its_record_holds_no_tensor_of_the_job(
     assert gone() is None
 
 
-def test_uninstalling_tells_what_still_waits(bound: Callable[..., None]) -> None:
+def test_uninstalling_reports_pending_compilations(bound: Callable[..., None]) -> None:
     seen = Seen()
     bound(lambda metrics: None)
     compile_lengths(2)

@@ -1,5 +1,5 @@
-"""Where torch was imported before the agent starts, its sources are installed aside; what happens
-before that installs them first."""
+"""If torch was imported before the agent starts, the agent's thread installs the sources; an
+earlier compilation installs them first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compilewatch.sources.registry import InstalledSources
 
 @pytest.fixture
 def late() -> Iterator[InstalledSources]:
-    """As `init` leaves them before the agent's thread has done anything."""
+    """The state that `init` leaves before the agent's thread has run."""
     torch._dynamo.reset()
     RECORDER.start()
     sources = InstalledSources(RECORDER)
@@ -24,7 +24,7 @@ def late() -> Iterator[InstalledSources]:
     RECORDER.stop()
 
 
-def test_a_compilation_before_the_thread_came_by_is_told_with_its_start_and_phases(
+def test_a_compilation_before_the_thread_ran_is_reported_with_its_start_and_phases(
     late: InstalledSources,
 ) -> None:
     assert late.capabilities()["compilations"][0] == "no"
@@ -37,16 +37,16 @@ def test_a_compilation_before_the_thread_came_by_is_told_with_its_start_and_phas
     assert RECORDER.internal_error_count == 0
 
 
-def test_nothing_of_it_is_left_behind(late: InstalledSources) -> None:
+def test_the_temporary_hook_is_removed(late: InstalledSources) -> None:
     event = utils.record_chromium_event_internal
     late.install_unbound()
     assert utils.record_chromium_event_internal is not event
     late.uninstall()
     assert not hasattr(utils.record_chromium_event_internal, "__wrapped__")
-    event({"name": "one that kept what it found here", "ph": "i", "ts": 0.0})
+    event({"name": "a caller that kept the temporary hook", "ph": "i", "ts": 0.0})
 
 
-def test_who_wrapped_it_meanwhile_goes_on_and_is_called_once(
+def test_a_wrapper_bound_meanwhile_keeps_working_and_is_called_once(
     late: InstalledSources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[str] = []

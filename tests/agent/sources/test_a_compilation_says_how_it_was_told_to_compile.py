@@ -1,5 +1,5 @@
 """Each compilation holds the backend, the mode, whether sizes may vary and whether the graph must
-be whole, as torch.compile was told."""
+be whole, as passed to torch.compile."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TOLD: list[tuple[dict[str, Any], tuple[str, str, str, bool]]] = [
 
 
 @pytest.mark.parametrize(("options", "said"), TOLD, ids=range(len(TOLD)))
-def test_it_says_what_it_was_told(
+def test_a_compilation_reports_its_options(
     seen: Seen, options: dict[str, Any], said: tuple[str, str, str, bool]
 ) -> None:
     if said[0] == "inductor":
@@ -50,7 +50,7 @@ def test_it_says_what_it_was_told(
     assert (compile.backend, compile.mode, compile.dynamic, compile.fullgraph) == said
 
 
-def test_a_backward_says_what_its_forward_was_told(seen: Seen) -> None:
+def test_a_backward_reports_the_options_of_its_forward(seen: Seen) -> None:
     backend = aot_autograd(fw_compiler=lambda graph, _: graph.forward)
     torch.compile(doubled, backend=backend, dynamic=False)(
         torch.ones(3, requires_grad=True)
@@ -64,12 +64,12 @@ def test_outside_a_compilation_nothing_is_known() -> None:
     assert options_of({}) == ("", "", "", None)
 
 
-def test_what_is_not_of_the_known_kind_is_not_known() -> None:
+def test_a_value_of_an_unexpected_type_is_unknown() -> None:
     assert options_of({"compiler_fn": None, "one_graph": "yes"}) == ("", "", "automatic", None)
 
 
 class Backend:
-    """One that has no name of its own."""
+    """A backend without a name of its own."""
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
         return graph.forward

@@ -1,5 +1,5 @@
-"""Torch looks through a compiled module that it meets while tracing; it does so too when that
-module is watched."""
+"""Torch traces through a compiled module that it meets while tracing, even if that module is
+watched."""
 
 from __future__ import annotations
 

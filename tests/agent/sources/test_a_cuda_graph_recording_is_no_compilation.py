@@ -1,5 +1,5 @@
-"""Torch's own timers say what compiled code does when it runs: benchmarked kernels as `autotune`,
-recorded CUDA graphs as `cuda_graph`, which looked nothing up in a cache."""
+"""Torch's own timers report the work of compiled code at run time: benchmarked kernels as
+`autotune`, recorded CUDA graphs as `cuda_graph`; neither looked anything up in a cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORDS, TUNES = "runtime_cudagraphify_time_us", "runtime_triton_autotune_time_u
 
 @pytest.fixture
 def code() -> Iterator[CompileId]:
-    """The id of a function that ran compiled once."""
+    """The compile id of a function that ran compiled once."""
     torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
     yield CompileId(frame_id=0, frame_compile_id=0)
 
@@ -28,8 +28,7 @@ def code() -> Iterator[CompileId]:
 def spend(
     code: CompileId, column: str, seconds: float = 0.0, *, inside: str = "", backward: bool = False
 ) -> None:
-    """Compiled code did something when it ran, timed by torch's own timer, with another one
-    inside."""
+    """Work of compiled code at run time, timed by torch's own timer, with another timer inside."""
     with utils.dynamo_timed(
         f"by {column}", compile_id=code, is_backward=backward, dynamo_compile_column_us=column
     ):
@@ -58,7 +57,7 @@ def test_a_recording_has_a_kind_of_its_own(seen: Seen, code: CompileId) -> None:
     assert recording.seconds["total"] >= recording.seconds["cuda_graphs"] >= 0.002
 
 
-def test_one_of_a_backward_or_of_no_measurable_time_is_a_recording_too(
+def test_a_recording_of_a_backward_or_of_no_measurable_time_is_a_recording_too(
     seen: Seen, code: CompileId
 ) -> None:
     spend(code, RECORDS, backward=True)
@@ -86,13 +85,13 @@ def test_of_both_in_one_record_the_longer_one_counts(seen: Seen, code: CompileId
     assert all(set(one.seconds) == {"total", "autotune", "cuda_graphs"} for one in found)
 
 
-def test_the_cache_answered_nothing_to_a_recording(seen: Seen, code: CompileId) -> None:
+def test_a_recording_has_no_cache_answer(seen: Seen, code: CompileId) -> None:
     utils.counters["inductor"]["fxgraph_cache_miss"] += 1
     spend(code, RECORDS)
     assert [one.cache for one in at_run_time(seen)] == [{}]
 
 
-def test_each_is_a_stage_of_its_own_in_a_cold_start(seen: Seen, code: CompileId) -> None:
+def test_each_kind_is_a_separate_stage_of_a_cold_start(seen: Seen, code: CompileId) -> None:
     spend(code, RECORDS, 0.001)
     spend(code, TUNES, 0.001)
     assert [stretch.name for stretch in _list_compilations(seen.compiles())] == [

@@ -1,5 +1,5 @@
-"""A compilation that failed leaves nothing that a cache could hold: it has no answer of a cache and
-no cause of a miss."""
+"""A compilation that failed leaves nothing that a cache could hold: it has no cache answer and no
+cause of a miss."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.agent.sources.conftest import HERE, Seen, found
 
 @pytest.fixture
 def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
-    """The caches are watched too, and their folder is new."""
+    """The caches are watched too, in a new folder."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     watcher = Seen(here=(*HERE, "caches"))
     yield watcher
@@ -24,7 +24,7 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
 
 
 def looked(seen: Seen) -> Report:
-    """The window, with what the agent's thread explains before it closes."""
+    """The window, with the explanations that the agent's thread adds before it closes."""
     MissCauses.of(seen.recorder).explain_queued()
     return seen.look()
 
@@ -36,7 +36,7 @@ def scaled(x: torch.Tensor) -> torch.Tensor:
 WITHOUT_COMPILER = {"cpp.cxx": ("no-such-compiler",)}
 
 
-def test_one_that_fails_at_each_call_has_no_answer_and_no_cause(seen: Seen) -> None:
+def test_a_compilation_that_fails_at_each_call_has_no_answer_and_no_cause(seen: Seen) -> None:
     compiled = torch.compile(scaled, dynamic=False)
     for size in range(4, 9):
         with (
@@ -52,7 +52,7 @@ def test_one_that_fails_at_each_call_has_no_answer_and_no_cause(seen: Seen) -> N
     assert sum(finding.count for finding in found(report, "compile_error")) == 5
 
 
-def test_one_whose_error_is_suppressed_has_none_either(seen: Seen) -> None:
+def test_a_suppressed_failure_has_no_answer_and_no_cause(seen: Seen) -> None:
     with (
         torch._inductor.config.patch(WITHOUT_COMPILER),
         torch._dynamo.config.patch(suppress_errors=True),

@@ -1,5 +1,5 @@
-"""A compile cache into which a real process cannot write is told as that, not as emptied; once it
-can, what was wrong before is told."""
+"""A compile cache folder that a real process cannot write is reported as not writable, not as
+emptied; once the folder is writable, the earlier fault is reported."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _DROP_FROM_BOUNDS, _READ_ONLY_IS_NOTHING_TO_IT = 24, (1, 2)
 
 
 def mind_modes() -> None:
-    """Root writes wherever it likes, unless it lost the right to before the program began."""
+    """Root can write everywhere, unless the program dropped this right before it began."""
     if os.geteuid() == 0:
         for capability in _READ_ONLY_IS_NOTHING_TO_IT:
             ctypes.CDLL(None).prctl(_DROP_FROM_BOUNDS, capability, 0, 0, 0)
 
 
 class Host:
-    """A machine on which one process after another compiles the same."""
+    """A machine on which processes compile the same code one after another."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.caches = folder, folder / "caches"
@@ -68,8 +68,8 @@ class Host:
                 path.chmod(mode)
 
     def cause(self, before: str = "") -> tuple[str, str]:
-        """Why the compilation missed, empty where it did not, and what the process told of its
-        access."""
+        """The cause of the miss of the compilation, empty for a hit, and the access that the
+        process reported."""
         report, program = self.folder / "report.jsonl", self.folder / "job.py"
         report.unlink(missing_ok=True)
         program.write_text(JOB.format(before=before))
@@ -120,7 +120,7 @@ def test_a_folder_of_another_user_is_named_until_it_can_be_written(host: Host) -
     assert host.cause() == ("", "read and write")
 
 
-def test_a_read_only_folder_is_no_miss_while_it_holds_what_is_asked_for(host: Host) -> None:
+def test_a_read_only_folder_is_no_miss_while_it_holds_the_requested_entry(host: Host) -> None:
     assert host.cause() == ("no earlier run is known", "read and write")
     host.allow(0o555, "")
     assert host.cause() == ("", "read-only")
@@ -134,7 +134,7 @@ def test_a_read_only_folder_is_no_miss_while_it_holds_what_is_asked_for(host: Ho
     host.allow(0o755, "")
 
 
-def test_what_torch_could_not_write_on_a_full_disk_is_told_though_the_folder_allows_it(
+def test_entries_lost_on_a_full_disk_are_reported_although_the_folder_is_writable(
     host: Host,
 ) -> None:
     assert host.cause(FULL_DISK)[0] == "no earlier run is known"
@@ -144,7 +144,7 @@ def test_what_torch_could_not_write_on_a_full_disk_is_told_though_the_folder_all
     assert host.cause() == (WAS_UNWRITABLE, "read and write")
 
 
-def test_a_remote_cache_that_takes_nothing_is_not_blamed_on_the_folder(host: Host) -> None:
+def test_a_remote_cache_that_accepts_nothing_is_not_blamed_on_the_folder(host: Host) -> None:
     assert host.cause(REMOTE_AWAY)[0] == "no earlier run is known"
     assert host.cause(REMOTE_AWAY) == ("", "read and write")
     for path in [*(host.caches / "aotautograd").rglob("*"), *(host.caches / "fxgraph").rglob("*")]:

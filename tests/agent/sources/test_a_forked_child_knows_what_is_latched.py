@@ -1,5 +1,5 @@
-"""A frame that reached its limit before a fork runs eager in the child too, where torch says
-nothing any more."""
+"""A frame that reached its limit before a fork runs eager in the child too, where torch logs
+nothing."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-def latched(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """What an instance says has latched: the dashboard knows each instance by its own words
-    alone."""
+def eager_fallbacks(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """The eager fallbacks that an instance reported: the dashboard knows each instance only by its
+    own reports."""
     return [
         fact
         for report in request["reports"]
@@ -38,16 +38,16 @@ def latched(request: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def test_its_calls_count_as_eager(tmp_path: Path) -> None:
+def test_calls_of_a_child_count_as_eager(tmp_path: Path) -> None:
     recording = tmp_path / "reports.jsonl"
     done = run(PROGRAM, ENDPOINT=f"file:{recording}")
     assert done.returncode == 0, done.stderr
     child, parent = (json.loads(line) for line in recording.read_text().splitlines())
     [report] = child["reports"]
-    [told], [told_before] = (latched(one) for one in (child, parent))
+    [told], [told_before] = (eager_fallbacks(one) for one in (child, parent))
     assert told["data"] == told_before["data"] and told["data"]["cause"] == "limit"
     assert told["at"] > told_before["at"], (
-        "of a parent that latched long ago the dashboard would refuse the child's report"
+        "the dashboard would refuse a child's report with the parent's old fallback time"
     )
     [region] = report["regions"]
     assert (region["calls"], region["eager_by"]) == (7, {"limit": 7})
@@ -66,7 +66,7 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-def test_a_child_that_only_compiles_reports_it(tmp_path: Path) -> None:
+def test_a_child_that_only_compiles_reports_the_fallback(tmp_path: Path) -> None:
     recording = tmp_path / "reports.jsonl"
     done = run(ONLY_COMPILES, ENDPOINT=f"file:{recording}")
     assert done.returncode == 0, done.stderr

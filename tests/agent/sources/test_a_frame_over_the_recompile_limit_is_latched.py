@@ -1,5 +1,5 @@
-"""Torch warns once that a frame is at its limit and is silent afterwards: the frame stays told as
-eager."""
+"""Torch warns once that a frame is at its limit and is silent afterwards: the agent keeps reporting
+the frame as eager."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import pytest
 import torch
 
-from tests.agent.sources.conftest import Seen, latched
+from tests.agent.sources.conftest import Seen, eager_fallbacks
 
 
 def scaled(x: torch.Tensor) -> torch.Tensor:
@@ -22,10 +22,10 @@ def exceed(limit: int = 2) -> None:
             compiled(torch.ones(length))
 
 
-def test_the_limit_is_told_once_with_its_name_and_the_last_reason(seen: Seen) -> None:
+def test_the_limit_is_reported_once_with_its_name_and_the_last_reason(seen: Seen) -> None:
     exceed(limit=2)
     report = seen.look()
-    (fact,) = latched(report)
+    (fact,) = eager_fallbacks(report)
     assert fact.data == {
         "frame": "scaled",
         "cause": "limit",
@@ -47,7 +47,7 @@ def test_the_refused_attempt_is_a_skipped_recompile(seen: Seen) -> None:
     ]
 
 
-def test_the_limit_is_still_seen_when_torch_logs_nothing(seen: Seen) -> None:
+def test_the_limit_is_detected_even_if_torch_logs_nothing(seen: Seen) -> None:
     logger = logging.getLogger("torch._dynamo.convert_frame")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -55,19 +55,19 @@ def test_the_limit_is_still_seen_when_torch_logs_nothing(seen: Seen) -> None:
         exceed(limit=2)
     finally:
         logger.setLevel(level)
-    (fact,) = latched(seen.look())
+    (fact,) = eager_fallbacks(seen.look())
     assert (fact.data["frame"], fact.data["cause"]) == ("scaled", "limit")
     assert "limit_name" not in fact.data
 
 
-def test_after_a_reset_the_frame_may_latch_again(seen: Seen) -> None:
+def test_after_a_reset_the_frame_may_fall_back_again(seen: Seen) -> None:
     exceed()
     torch._dynamo.reset()
     torch.compile(scaled, backend="eager", dynamic=False)(torch.ones(2))
     assert seen.look().gauges.degraded_frames == 0
     torch._dynamo.reset()
     exceed()
-    assert len(latched(seen.look())) == 1
+    assert len(eager_fallbacks(seen.look())) == 1
 
 
 def test_a_reset_releases_every_frame_at_once(seen: Seen) -> None:
@@ -80,12 +80,12 @@ def test_a_reset_releases_every_frame_at_once(seen: Seen) -> None:
     assert seen.look().gauges.degraded_frames == 0
 
 
-def test_with_fullgraph_torch_raises_and_nothing_is_latched(seen: Seen) -> None:
+def test_with_fullgraph_torch_raises_and_no_frame_falls_back(seen: Seen) -> None:
     compiled = torch.compile(scaled, backend="eager", dynamic=False, fullgraph=True)
     with torch._dynamo.config.patch(recompile_limit=1):
         compiled(torch.ones(2))
         with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit):
             compiled(torch.ones(3))
     report = seen.look()
-    assert latched(report) == []
+    assert eager_fallbacks(report) == []
     assert report.compiles[-1].outcome == "raised"

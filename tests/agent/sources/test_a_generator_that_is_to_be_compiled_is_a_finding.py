@@ -1,5 +1,5 @@
-"""A generator function that is handed to `torch.compile` runs eager, as torch leaves it: that is a
-finding with its place."""
+"""A generator function that is passed to `torch.compile` runs eager, because torch does not compile
+generators: that is a finding with its place."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def where(function: object) -> str:
     return f"{FILE}:{code.co_firstlineno} in {code.co_name}"
 
 
-def test_a_generator_function_is_told_with_its_place(seen: Seen) -> None:
+def test_a_generator_function_is_reported_with_its_place(seen: Seen) -> None:
     assert seen.answers["generators"] == ("yes", "")
     assert len(list(torch.compile(scaled, backend="eager")(torch.ones(3)))) == 3
     assert findings(seen) == [("scaled", where(scaled), 1)]
 
 
-def test_methods_modules_and_async_generators_are_told_too(seen: Seen) -> None:
+def test_methods_modules_and_async_generators_are_reported_too(seen: Seen) -> None:
     torch.compile(Holder().items, backend="eager")
     torch.compile(streamed, backend="eager")
     torch.compile(Stream(), backend="eager")(torch.ones(3))
@@ -77,7 +77,7 @@ def test_methods_modules_and_async_generators_are_told_too(seen: Seen) -> None:
     assert {text for text, _, _ in findings(seen)} == {"items", "streamed", "forward"}
 
 
-def test_a_function_that_uses_one_is_compiled_and_none(seen: Seen) -> None:
+def test_a_function_that_uses_a_generator_is_compiled_and_no_finding(seen: Seen) -> None:
     assert torch.compile(total, backend="eager")(torch.ones(3)).tolist() == [3.0] * 3
     torch.compile(awaited, backend="eager")
     torch.compile(torch.nn.Linear(3, 3), backend="eager")(torch.ones(3))
@@ -87,7 +87,7 @@ def test_a_function_that_uses_one_is_compiled_and_none(seen: Seen) -> None:
     assert [one.frame for one in report.compiles] == ["total", "inner"]
 
 
-def test_torch_has_its_name_back_afterwards() -> None:
+def test_torchs_own_function_is_restored_afterwards() -> None:
     before = torch._dynamo.eval_frame._TorchDynamoContext.__call__
     watcher = Seen(here=("generators",))
     assert torch._dynamo.eval_frame._TorchDynamoContext.__call__ is not before

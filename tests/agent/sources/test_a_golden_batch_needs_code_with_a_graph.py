@@ -1,4 +1,4 @@
-"""A golden batch that meets only code without a graph is not compared: nothing of it was
+"""A golden batch that meets only code without a graph is not compared: no part of the callable was
 compiled."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import torch
 from tests.agent.sources.conftest import Seen
 
 
-def test_code_without_a_graph_is_nothing_to_compare(watching: Seen) -> None:
+def test_code_without_a_graph_is_not_compared(watching: Seen) -> None:
     hidden = torch.compiler.disable(lambda x: x * 2.0)
     bare = torch.compile(lambda x: hidden(x), backend="aot_eager")
     partly = torch.compile(lambda x: hidden(x + 1.0) + 1.0, backend="aot_eager")
@@ -21,7 +21,7 @@ def test_code_without_a_graph_is_nothing_to_compare(watching: Seen) -> None:
     assert compilewatch.golden("partly", partly, torch.ones(4)).state == "passed"
 
 
-def test_the_same_holds_while_lookups_are_not_counted(watching: Seen) -> None:
+def test_code_without_a_graph_is_not_compared_while_lookups_are_not_counted(watching: Seen) -> None:
     hidden = torch.compiler.disable(lambda x: x * 2.0)
     bare = torch.compile(lambda x: hidden(x), backend="aot_eager")
     whole = torch.compile(lambda x: x * 3.0, backend="aot_eager")

@@ -59,7 +59,7 @@ def findings(seen: Seen) -> list[tuple[str, str]]:
     return [(one.text, one.where) for one in found(seen.look(), "hook_too_late")]
 
 
-def test_each_late_hook_of_a_module_inside_is_told_once(seen: Seen) -> None:
+def test_each_late_hook_of_an_inner_module_is_reported_once(seen: Seen) -> None:
     assert seen.answers["late_hooks"] == ("yes", "")
     model, ran = Outer(), Ran()
     compiled = torch.compile(model, backend="eager")
@@ -76,7 +76,7 @@ def test_each_late_hook_of_a_module_inside_is_told_once(seen: Seen) -> None:
     assert findings(seen) == []
 
 
-def test_a_module_that_a_compiled_function_calls_is_inside(seen: Seen) -> None:
+def test_a_module_that_a_compiled_function_calls_is_an_inner_module(seen: Seen) -> None:
     model, ran = Outer(), Ran()
     compiled = torch.compile(lambda x: model(x), backend="eager")
     compiled(ONES)
@@ -90,7 +90,7 @@ def test_a_module_that_a_compiled_function_calls_is_inside(seen: Seen) -> None:
     ]
 
 
-def test_a_module_of_torch_is_inside_the_code_that_torch_makes_around_it(seen: Seen) -> None:
+def test_a_module_of_torch_is_inside_the_code_that_torch_generates_around_it(seen: Seen) -> None:
     model, ran = torch.nn.Linear(3, 3), Ran()
     compiled = torch.compile(model, backend="eager")
     compiled(ONES)
@@ -101,7 +101,7 @@ def test_a_module_of_torch_is_inside_the_code_that_torch_makes_around_it(seen: S
 
 
 def test_a_hook_that_runs_is_no_finding(seen: Seen) -> None:
-    """One of the compiled module itself, one that was there before, and one of a torch that guards
+    """A hook of the compiled module itself, an earlier hook, and a hook in a torch that guards
     hooks."""
     model, itself, before, guarded = Outer(), Ran(), Ran(), Ran()
     model.inner.register_forward_hook(before)

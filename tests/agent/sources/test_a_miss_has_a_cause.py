@@ -1,5 +1,5 @@
-"""Real processes that share a cache folder: whatever is changed between two of them is what the
-second one names, and no value leaves."""
+"""For every change between two real processes that share a cache folder, the second process names
+the change, and no value leaves it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ compilewatch.shutdown()
 
 
 class Host:
-    """A machine on which one process after another runs the job."""
+    """A machine on which processes run the job one after another."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,8 +72,8 @@ class Host:
         return [compile for one in reports for compile in one.get("compiles", [])]
 
     def names(self, compiled: dict[str, Any], cause: str) -> None:
-        """The compilation missed for this cause, and so says a finding, with the place and what it
-        cost."""
+        """Checks that the compilation missed for this cause, and that a finding names the cause
+        with the place and the cost."""
         assert compiled["cache"]["fx"] == "miss"
         assert compiled["miss"] == cause
         (finding,) = self.findings
@@ -85,7 +85,7 @@ class Host:
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
-    """Its first process is cold, and knows of no earlier run."""
+    """A machine whose first process was cold and knew of no earlier run."""
     machine = Host(tmp_path_factory.mktemp("host"))
     (cold,) = machine.run()
     assert cold["cache"] == {"fx": "miss", "aot": "miss"}
@@ -96,7 +96,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
     return machine
 
 
-def test_the_same_again_hits_and_names_no_cause(host: Host) -> None:
+def test_a_repeated_run_hits_and_names_no_cause(host: Host) -> None:
     (warm,) = host.run()
     assert warm["cache"] == {"fx": "hit", "aot": "hit"}
     assert warm["saved"] > 0
@@ -128,7 +128,7 @@ def test_another_folder_for_triton_is_no_miss(host: Host, tmp_path: Path) -> Non
     ],
     ids=["variable", "threads", "option", "graph", "sizes"],
 )
-def test_what_was_changed_is_what_is_named(host: Host, change: dict[str, Any], cause: str) -> None:
+def test_the_changed_setting_is_named(host: Host, change: dict[str, Any], cause: str) -> None:
     (compiled,) = host.run(**change)
     host.names(compiled, cause)
     for value in (*change.values(), host.caches):
@@ -141,7 +141,7 @@ def test_a_folder_that_was_emptied_is_named(host: Host) -> None:
     host.names(compiled, "cache folder is new or was emptied")
 
 
-def test_another_folder_is_named_without_saying_which(host: Host, tmp_path: Path) -> None:
+def test_another_folder_is_named_without_its_path(host: Host, tmp_path: Path) -> None:
     (compiled,) = host.run(TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "folder-that-nobody-may-know"))
     host.names(compiled, "cache folder: another one than before")
     assert b"nobody-may-know" not in host.sent

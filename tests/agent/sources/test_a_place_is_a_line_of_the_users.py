@@ -1,5 +1,5 @@
-"""Where a compilation was asked for: the user's own line, or none where an engine compiles by
-itself in a process that it started."""
+"""The place of a compilation: the user's own line, or none if an engine compiles on its own in a
+process that it started."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def asked_from(path: Path) -> Callable[..., Place | None]:
     return names["ask"]
 
 
-def test_files_of_the_engine_are_its_own_and_those_next_to_it_are_not(engine: Path) -> None:
+def test_files_of_the_engine_are_its_own_and_neighbouring_files_are_not(engine: Path) -> None:
     assert is_vllm_file(str(engine / "model.py")) and is_vllm_file(
         str(engine / "models" / "llama.py")
     )

@@ -1,4 +1,5 @@
-"""A recompile is told with its reason, its function and its place; like reasons are one finding."""
+"""A recompile is reported with its reason, its function and its place; recompiles with similar
+reasons are one finding."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def test_the_live_start_names_the_frame_until_the_record_comes(seen: Seen) -> No
     assert seen.look().gauges.compiling_for == 0.0
 
 
-def test_a_lazy_backward_goes_by_the_frame_of_its_forward(seen: Seen) -> None:
+def test_a_lazy_backward_has_the_frame_of_its_forward(seen: Seen) -> None:
     from torch._dynamo.backends.common import aot_autograd
 
     compiled = torch.compile(

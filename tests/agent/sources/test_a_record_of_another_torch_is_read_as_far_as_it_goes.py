@@ -1,5 +1,6 @@
-"""Every field, event key and variable that we read from torch is absent, empty or of another kind
-in turn: each compilation is still told, once, and in a form that every dashboard takes."""
+"""Every field, event key and variable that the agent reads from torch is absent, empty or of
+another type in turn: each compilation is still reported, once, and in a form that every dashboard
+accepts."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def scaled(x: torch.Tensor) -> torch.Tensor:
 
 
 class Asked:
-    """Answers like the record and notes what it was asked for."""
+    """Answers like the record and notes the fields that were read."""
 
     def __init__(self, record: Any) -> None:
         self.__dict__.update(record=record, names=set())
@@ -54,7 +55,7 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def records() -> list[Any]:
-    """Real ones: a first compilation, a recompile, one that failed, a lazy backward."""
+    """Real records: a first compilation, a recompile, a failure, a lazy backward."""
     from torch._dynamo.backends.common import aot_autograd
 
     kept: list[Any] = []
@@ -93,7 +94,7 @@ def read_names(seen: Seen, records: list[Any]) -> list[str]:
 
 
 def is_legal(compile: Compile) -> bool:
-    """What a dashboard takes, and a person understands."""
+    """Whether a dashboard accepts the compilation, and a person understands it."""
     from compilewatch.wire.messages import Report
 
     report = Report((1, 1), (0.0, 1.0), compiles=[compile])
@@ -124,7 +125,7 @@ def test_each_field_that_is_read_may_hold_anything(seen: Seen, records: list[Any
                 assert is_legal(compile), (name, value, compile)
 
 
-def test_an_object_that_is_nothing_like_a_record_is_told_as_unknown(seen: Seen) -> None:
+def test_an_object_unlike_a_record_is_reported_as_unknown(seen: Seen) -> None:
     for thing in (None, 7, "text", object(), {}):
         utils.log_compilation_event(thing)
         (compile,) = seen.look().compiles

@@ -1,5 +1,5 @@
-"""A record out of a trace holds torch's settings as they were for the time of the call; `dynamic`
-is read from them."""
+"""A record of a trace holds torch's settings at the time of the call; `dynamic` is read from these
+settings."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from compilewatch.sources.dynamo.compile_options import UNKNOWN_OPTIONS, options
         ('{"assume_static_by_default": true, "automatic_dynamic_shapes": false}', "no"),
     ],
 )
-def test_a_record_says_whether_shapes_were_dynamic(settings: str, dynamic: str) -> None:
+def test_a_record_gives_whether_shapes_were_dynamic(settings: str, dynamic: str) -> None:
     assert options_of_record(SimpleNamespace(dynamo_config=settings)).dynamic == dynamic
 
 
 @pytest.mark.parametrize("settings", ["", "[]", "{", '{"automatic_dynamic_shapes": 3}', None, 7])
-def test_settings_that_are_not_as_torch_writes_them_say_nothing(settings: object) -> None:
+def test_settings_in_another_form_give_no_answer(settings: object) -> None:
     assert options_of_record(SimpleNamespace(dynamo_config=settings)) == UNKNOWN_OPTIONS

@@ -1,5 +1,5 @@
-"""The caches' answers: a miss in the first process, a hit with the time saved in the second, a
-bypass where torch cannot cache."""
+"""The answers of the caches: a miss in the first process, a hit with the time saved in the second,
+a bypass if torch cannot cache."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_first_process_misses_and_the_second_hits(tmp_path: Path) -> None:
     assert warm["seconds"]["cache_load"] > 0
 
 
-def test_counters_from_before_the_installation_are_not_ours() -> None:
+def test_counters_from_before_the_installation_do_not_count() -> None:
     counters = {"inductor": Counter(fxgraph_cache_miss=7)}
     caches = CacheCounters(counters)
     assert caches.read_delta() == {}

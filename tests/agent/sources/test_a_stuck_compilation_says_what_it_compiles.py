@@ -1,5 +1,5 @@
-"""While a compilation lasts, each window says for how long, in which frame, and how long that frame
-took at most before."""
+"""During a compilation, each window reports its duration, its frame, and the longest earlier
+compilation of that frame."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.agent.sources.conftest import Seen
 
 
 class Stuck:
-    """A backend that compiles at once until it is told to hang, and then until it is let go."""
+    """A backend that compiles at once until a test makes it hang, and then until the test releases
+    it."""
 
     def __init__(self) -> None:
         self.hangs = False
@@ -32,7 +33,7 @@ def ranked(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-def test_it_is_told_while_it_lasts_with_the_time_it_usually_takes(seen: Seen) -> None:
+def test_a_compilation_is_reported_while_it_lasts_with_its_usual_time(seen: Seen) -> None:
     backend = Stuck()
     compiled = torch.compile(ranked, backend=backend, dynamic=False)
     compiled(torch.ones(2))
@@ -69,7 +70,7 @@ def test_the_first_compilation_of_a_frame_has_no_usual_time(seen: Seen) -> None:
     assert (gauges.compiling_frame, gauges.compiling_usual) == ("ranked", None)
 
 
-def test_a_backward_that_hangs_goes_by_its_forward(seen: Seen) -> None:
+def test_a_backward_that_hangs_has_the_frame_of_its_forward(seen: Seen) -> None:
     from torch._dynamo.backends.common import aot_autograd
 
     backend = Stuck()
@@ -88,7 +89,7 @@ def test_a_backward_that_hangs_goes_by_its_forward(seen: Seen) -> None:
     assert gauges.compiling_frame == "ranked"
 
 
-def test_of_several_the_oldest_is_told(seen: Seen) -> None:
+def test_of_several_compilations_the_oldest_is_reported(seen: Seen) -> None:
     for frame in ("first", "second"):
         thread = threading.Thread(target=seen.recorder.on_compile_start, args=(frame,))
         thread.start()

@@ -1,5 +1,5 @@
-"""Coroutines and generators count as compiled or eager by the lookups of their own pieces, whatever
-runs on their thread in between."""
+"""Coroutines and generators count as compiled or eager by the lookups of their own steps, for any
+other work on their thread in between."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from compilewatch.wire.messages import Region
 from tests.agent.sources.conftest import Seen
 
 HIT, MISS = 3, 9
-"""Sizes that the model is compiled for, and is not."""
+"""A size that the model is compiled for, and one that it is not."""
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -44,7 +44,7 @@ def model() -> Callable[[int], None]:
 
 
 def answers(seen: Seen) -> dict[str, dict[str, int]]:
-    """By region: how many of its calls were what; `calls` are those that were looked at."""
+    """By region: its calls by kind; `calls` is the number of sampled calls."""
     told: dict[str, dict[str, int]] = {}
     for region in seen.look().regions:
         kinds = {
@@ -138,7 +138,7 @@ def test_async_generators_count_their_own_lookups(
     assert answers(watching)["stream"] == {"compiled": 10, "unknown": 10, "calls": 20}
 
 
-def test_a_generator_that_changes_its_thread_takes_its_lookups_along(
+def test_a_generator_that_changes_its_thread_keeps_its_lookups(
     watching: Seen, model: Callable[[int], None]
 ) -> None:
     @compilewatch.watch(name="tokens")
@@ -156,7 +156,7 @@ def test_a_generator_that_changes_its_thread_takes_its_lookups_along(
     assert answers(watching)["tokens"] == {"partial": 1, "calls": 1}
 
 
-def test_what_a_call_awaits_or_iterates_is_part_of_it(
+def test_awaited_and_iterated_work_is_part_of_the_call(
     watching: Seen, model: Callable[[int], None]
 ) -> None:
     @compilewatch.watch(name="inner")
@@ -182,7 +182,7 @@ def test_what_a_call_awaits_or_iterates_is_part_of_it(
     )
 
 
-def test_a_frame_that_latches_inside_one_is_its_cause(watching: Seen) -> None:
+def test_a_frame_that_falls_back_inside_a_call_is_its_cause(watching: Seen) -> None:
     compiled = torch.compile(doubled, backend="eager", dynamic=False)
 
     @compilewatch.watch(name="handler")
@@ -201,7 +201,7 @@ def test_a_frame_that_latches_inside_one_is_its_cause(watching: Seen) -> None:
     assert answers(watching)["handler"] == {"limit": 2, "compiled": 1, "calls": 3}
 
 
-def test_a_compilation_inside_one_that_has_served_stalls_a_request(watching: Seen) -> None:
+def test_a_compilation_inside_a_served_call_stalls_a_request(watching: Seen) -> None:
     compiled = torch.compile(doubled, backend="eager", dynamic=False)
 
     @compilewatch.watch
@@ -216,7 +216,7 @@ def test_a_compilation_inside_one_that_has_served_stalls_a_request(watching: See
     assert [one.in_request for one in watching.look().compiles] == [True]
 
 
-def test_what_happens_between_its_pieces_is_not_its_own(watching: Seen) -> None:
+def test_work_between_the_steps_of_a_call_is_not_its_own(watching: Seen) -> None:
     @compilewatch.watch(name="nothing of torch")
     def tokens() -> Iterator[int]:
         yield 1
@@ -234,7 +234,7 @@ def test_what_happens_between_its_pieces_is_not_its_own(watching: Seen) -> None:
     assert answers(watching)["nothing of torch"] == {}
 
 
-def test_a_block_inside_one_is_unknown_and_the_table_says_why(
+def test_a_block_inside_a_call_is_unknown_and_the_table_gives_the_reason(
     watching: Seen, model: Callable[[int], None]
 ) -> None:
     source = next(source for source in watching.sources if source.name == "compiled_calls")
@@ -255,7 +255,7 @@ def test_a_block_inside_one_is_unknown_and_the_table_says_why(
     assert why.startswith("blocks inside coroutines and generators")
 
 
-def test_an_awaitable_that_cannot_be_driven_is_awaited_as_it_is(watching: Seen) -> None:
+def test_an_awaitable_that_cannot_be_driven_is_awaited_unchanged(watching: Seen) -> None:
     class Plain:
         def __await__(self) -> Any:
             return iter([])
@@ -279,7 +279,7 @@ def test_an_awaitable_that_cannot_be_driven_is_awaited_as_it_is(watching: Seen) 
     assert asyncio.run(all_of_them()) == [None, "late", "old", "plain"]
 
 
-def test_a_function_of_the_same_name_that_runs_eager_does_not_speak_for_it(
+def test_a_function_of_the_same_name_that_runs_eager_does_not_count_for_it(
     watching: Seen, model: Callable[[int], None]
 ) -> None:
     compilewatch.watch(lambda: None, name="shared")()

@@ -1,5 +1,5 @@
-"""Each private name of torch that we rest on is taken away or changed in turn: the job runs on,
-nothing counts twice, and the capability table names what is missing."""
+"""Each private name of torch that the agent uses is removed or changed in turn: the job continues,
+nothing counts twice, and the capability table names the missing signal."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ EVERY = (
     "memory",
 )
 AT_MOST_PARTLY = ("fallbacks", "cuda_graph_skips", "torchscript", "memory", "caches")
-"""What cannot see everything on this machine, whatever torch offers."""
+"""Capabilities that are partial on this machine with every torch."""
 
 
 def raises(*args: object, **kwargs: object) -> None:
@@ -68,7 +68,7 @@ FAULTS: dict[str, Any] = {"gone": None, "of another kind": object(), "raising": 
 
 
 def bound_names() -> list[TorchName]:
-    """The names that torch calls through us."""
+    """The names through which torch calls the agent."""
     for module in MODULES:
         importlib.import_module(module)
     with patch.object(
@@ -83,7 +83,7 @@ WRAPPED = (
     *(BUILD_GUARDS, WRAP_COMPILED, GEMM_CHOICES, PARTITIONS, RECORDING, SAVE_ARTIFACTS),
     *(LOAD_ARTIFACTS, LOAD_PACKAGE, CALL_PACKAGE, CALL_AHEAD),
 )
-# A name of torch's own that raises when torch calls it fails with us and without.
+# A name of torch's own that raises when torch calls it fails with and without the agent.
 CASES = [
     (name, fault)
     for name in ALL_NAMES
@@ -152,7 +152,7 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def test_with_every_name_in_place_the_job_is_told_as_it_was() -> None:
+def test_with_every_name_in_place_the_job_is_reported_in_full() -> None:
     seen = Seen(here=EVERY)
     try:
         report = ran(seen)
@@ -171,7 +171,7 @@ def test_with_every_name_in_place_the_job_is_told_as_it_was() -> None:
     CASES,
     ids=lambda value: value.short_name if isinstance(value, TorchName) else value,
 )
-def test_a_changed_name_is_said_and_costs_no_more_than_its_signal(
+def test_a_changed_name_is_reported_and_costs_only_its_signal(
     name: TorchName, fault: str, monkeypatch: pytest.MonkeyPatch, quiet: None
 ) -> None:
     find = TorchName.find
@@ -192,17 +192,17 @@ def test_a_changed_name_is_said_and_costs_no_more_than_its_signal(
     assert told == TOLD
     if name.lost_capability and not (
         name == CUDA_MEMORY and fault == "raising"
-    ):  # without CUDA it is not called, so nothing is lost
+    ):  # without CUDA the name is not called, so nothing is lost
         assert any(name.short_name in why for grade, why in answers.values() if grade != "yes"), (
             answers
         )
 
 
 PUBLIC = r'"(__file__|__version__|is_compiling|cuda)"'
-"""What torch promises to keep."""
+"""The names that torch promises to keep."""
 
 
-def test_no_source_reaches_into_torch_by_another_way() -> None:
+def test_no_source_accesses_torch_in_another_way() -> None:
     agent = Path(torch_internals.__file__).parents[1]
     for path in (*agent.glob("sources/*.py"), *agent.glob("*.py")):
         for line in path.read_text().splitlines():
@@ -226,7 +226,7 @@ CALLED = [
 
 
 @pytest.mark.parametrize("name", HEARD, ids=lambda name: name.short_name)
-def test_a_name_that_torch_calls_in_another_way_is_listened_to_no_longer(
+def test_a_name_that_torch_calls_in_another_way_is_ignored_from_then_on(
     name: TorchName, monkeypatch: pytest.MonkeyPatch, quiet: None
 ) -> None:
     owner, attribute = name.owner()
@@ -248,7 +248,7 @@ def test_a_name_that_torch_calls_in_another_way_is_listened_to_no_longer(
         seen.uninstall()
         set_guard_complete_hook(
             None
-        )  # one that believes the collectives have the slot leaves it alone
+        )  # an agent that assumes the collectives own the slot does not use it
     assert name.find() is tolerant
     assert seen.recorder.internal_error_count < MAX_INTERNAL_ERRORS / 2
     assert before <= len(CALLED) * MAX_FAULTS

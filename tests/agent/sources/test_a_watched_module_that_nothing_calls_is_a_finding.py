@@ -1,5 +1,5 @@
-"""A framework that unwraps a watched module and calls its methods makes compilations without calls:
-that is one finding."""
+"""A framework that unwraps a watched module and calls its methods causes compilations without
+calls: that is one finding."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Model(torch.nn.Module):
 
 
 class Scored(Model):
-    """Another class, so that no test reads what another one compiled."""
+    """A separate class, so that no test reads compilations of another test."""
 
 
 def fit(watched: torch.nn.Module, rows: torch.Tensor = ROWS) -> None:
-    """As Lightning does: compiles the step of the module inside, and calls that."""
+    """Like Lightning: compiles the step of the inner module, and calls that."""
     inner = watched._orig_mod
     inner.compiled_step = watched.dynamo_ctx(inner.training_step)
     inner.compiled_step(rows)
@@ -44,7 +44,7 @@ def reported(watching: Seen) -> list[tuple[str, str, int]]:
     ]
 
 
-def test_a_step_that_is_called_past_the_wrapper_is_reported_once(watching: Seen) -> None:
+def test_a_step_that_bypasses_the_wrapper_is_reported_once(watching: Seen) -> None:
     watched = compilewatch.compile(Model(), backend="eager", name="model")
     fit(watched)
     line = Model.training_step.__code__.co_firstlineno
@@ -57,7 +57,7 @@ def test_a_step_that_is_called_past_the_wrapper_is_reported_once(watching: Seen)
     assert reported(watching) == []
 
 
-def test_a_forward_that_is_called_past_the_wrapper_is_reported(watching: Seen) -> None:
+def test_a_forward_that_bypasses_the_wrapper_is_reported(watching: Seen) -> None:
     watched = compilewatch.compile(Model(), backend="eager", name="forward alone")
     watched.forward(ROWS)
     model = Model().double()
@@ -71,7 +71,7 @@ def test_a_forward_that_is_called_past_the_wrapper_is_reported(watching: Seen) -
     assert isinstance(kept, Model)
 
 
-def test_a_module_whose_wrapper_is_entered_is_none(watching: Seen) -> None:
+def test_a_module_whose_wrapper_is_called_is_no_finding(watching: Seen) -> None:
     watched = compilewatch.compile(Model(), backend="eager", name="called first")
     watched(ROWS)
     fit(watched)
@@ -83,7 +83,7 @@ def test_a_module_whose_wrapper_is_entered_is_none(watching: Seen) -> None:
     assert reported(watching) == []
 
 
-def test_a_call_that_raises_has_entered_the_wrapper(watching: Seen) -> None:
+def test_a_call_that_raises_has_used_the_wrapper(watching: Seen) -> None:
     watched = compilewatch.compile(Model(), backend="eager", name="raises")
     with pytest.raises(RuntimeError):
         watched(torch.ones(2, 5))
@@ -91,7 +91,7 @@ def test_a_call_that_raises_has_entered_the_wrapper(watching: Seen) -> None:
     assert reported(watching) == []
 
 
-def test_what_an_outer_compilation_traces_is_none(watching: Seen) -> None:
+def test_a_module_traced_by_an_outer_compilation_is_no_finding(watching: Seen) -> None:
     watched = compilewatch.watch(Model(), name="inner")
     outer = compilewatch.compile(torch.nn.Sequential(watched), backend="eager", name="outer")
     outer(ROWS)
@@ -103,7 +103,7 @@ def test_what_an_outer_compilation_traces_is_none(watching: Seen) -> None:
     assert reported(watching) == []
 
 
-def test_a_golden_batch_before_traffic_is_none(watching: Seen) -> None:
+def test_a_golden_batch_before_traffic_is_no_finding(watching: Seen) -> None:
     watched = compilewatch.compile(Scored().eval(), backend="aot_eager", name="golden")
     assert compilewatch.golden("first", watched, (ROWS,)).state == "passed"
     assert reported(watching) == []

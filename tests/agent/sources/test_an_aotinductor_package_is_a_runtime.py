@@ -1,5 +1,5 @@
-"""A package that AOTInductor made is loaded and called: nothing is compiled here, and its calls are
-its own runtime's."""
+"""A package of AOTInductor is loaded and called: nothing is compiled here, and its calls have a
+runtime of their own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ watched = compilewatch.watch(package, name="net")
 for _ in range(5):
     torch.testing.assert_close(watched(x), net(x))
 around = compilewatch.watch(lambda x: package(x), name="around")
-RECORDER.count_lookups(True)  # it took its turn while the package was made
+RECORDER.count_lookups(True)  # a counting period ended while the package was built
 for _ in range(5):
     around(x)
 assert watched.get_constant_fqns() == package.get_constant_fqns()

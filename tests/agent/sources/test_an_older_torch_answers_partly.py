@@ -1,5 +1,5 @@
-"""A torch without one of the private names: the rest still works, and the capability says what is
-missing."""
+"""A torch without one of the private names: the rest still works, and the capability names the
+missing part."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_without_events_the_record_alone_gives_phases(monkeypatch: pytest.Monkey
     assert sum(compiles[0].seconds.values()) <= 2 * compiles[0].seconds["total"] + 1e-9
 
 
-def test_without_records_the_events_alone_tell_the_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_records_the_events_alone_give_the_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     answer, compiles = compiles_without(["log_compilation_event"], monkeypatch)
     assert answer == ("partly", "this torch has no log_compilation_event")
     assert [(compile.kind, compile.frame) for compile in compiles] == [
@@ -52,7 +52,7 @@ def test_without_records_the_events_alone_tell_the_frame(monkeypatch: pytest.Mon
     ]
 
 
-def test_without_counters_or_breaks_compilations_are_still_told(
+def test_without_counters_or_breaks_compilations_are_still_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer, compiles = compiles_without(["counters", "graph_break_reasons"], monkeypatch)
@@ -80,7 +80,7 @@ def test_without_a_guard_hook_calls_are_not_counted(monkeypatch: pytest.MonkeyPa
     source.uninstall()
 
 
-def test_an_unknown_shape_of_record_is_read_as_far_as_it_goes(
+def test_an_unknown_record_is_read_as_far_as_possible(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recorder, source = Recorder(), Compilations()

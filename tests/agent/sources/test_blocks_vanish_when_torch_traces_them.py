@@ -23,7 +23,7 @@ def traced(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("fullgraph", [True, False])
-def test_it_is_one_graph(watching: Seen, fullgraph: bool) -> None:
+def test_a_block_stays_in_one_graph(watching: Seen, fullgraph: bool) -> None:
     skip_frames()
     call = compilewatch.compile(traced, backend="eager", fullgraph=fullgraph)
     for _ in range(3):
@@ -36,7 +36,7 @@ def test_it_is_one_graph(watching: Seen, fullgraph: bool) -> None:
     assert report.findings == []
 
 
-def test_it_compiles_while_the_agent_is_off() -> None:
+def test_a_block_compiles_while_the_agent_is_off() -> None:
     program = f"import compilewatch, torch\n{PROGRAM}"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False

@@ -1,5 +1,5 @@
-"""What each cache answered is right although the job clears torch's counters, bypasses a cache, or
-brings a mega-cache."""
+"""The answer of each cache is right although the job clears torch's counters, bypasses a cache, or
+loads a mega-cache."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def compiled(seen: Seen, backend: str | Callable[..., Any] = "inductor") -> Comp
     return event
 
 
-def told(seen: Seen) -> Report:
+def reported(seen: Seen) -> Report:
     MissCauses.of(seen.recorder).explain_queued()
     return seen.look()
 
@@ -73,10 +73,10 @@ def test_a_second_process_with_the_same_key_has_the_same_name_for_it(seen: Seen)
         assert compiled(seen).key != cold.key
 
 
-def test_a_bypass_says_why(seen: Seen) -> None:
+def test_a_bypass_gives_its_reason(seen: Seen) -> None:
     with torch._inductor.config.patch(post_grad_custom_post_pass=lambda graph: None):
         torch.compile(product)(torch.ones(4, 4))
-    report = told(seen)
+    report = reported(seen)
     (event,) = report.compiles
     assert event.cache == {"fx": "bypass", "aot": "bypass"}
     (finding,) = found(report, "cache_miss")
@@ -85,22 +85,22 @@ def test_a_bypass_says_why(seen: Seen) -> None:
     assert finding.seconds == pytest.approx(event.seconds["total"])
 
 
-def test_a_cache_that_is_switched_off_is_asked_nothing_and_says_so(seen: Seen) -> None:
+def test_a_cache_that_is_off_is_not_asked_and_reported_as_off(seen: Seen) -> None:
     with torch._inductor.config.patch(fx_graph_cache=False):
         event = compiled(seen)
     assert event.cache == {"aot": "bypass"}
-    assert [finding.text for finding in found(told(seen), "cache_miss")] == [
+    assert [finding.text for finding in found(reported(seen), "cache_miss")] == [
         "cache bypassed: FX graph cache is not enabled"
     ]
 
 
-def test_a_mega_cache_is_marked_and_its_hits_are_its_own(seen: Seen) -> None:
+def test_a_mega_cache_is_marked_and_its_hits_are_separate(seen: Seen) -> None:
     source = MegaCache()
     assert source.install(seen.recorder) == ("yes", "")
     CacheArtifactManager.clear()
     compiled(seen)
     packed, _ = torch.compiler.save_cache_artifacts()
-    (saved,) = told(seen).facts
+    (saved,) = reported(seen).facts
     with fresh_cache():
         assert compiled(seen).cache == {"fx": "miss", "aot": "miss"}
     with fresh_cache():
@@ -108,7 +108,7 @@ def test_a_mega_cache_is_marked_and_its_hits_are_its_own(seen: Seen) -> None:
         torch._dynamo.reset()
         torch.compile(product)(torch.ones(4, 4))
         torch.compile(product)(torch.ones(5, 5))
-    report = told(seen)
+    report = reported(seen)
     assert [event.cache for event in report.compiles] == [
         {"fx": "hit", "aot": "hit", "mega": "hit"},
         {"fx": "miss", "aot": "miss", "mega": "miss"},
@@ -126,7 +126,7 @@ def test_a_mega_cache_is_marked_and_its_hits_are_its_own(seen: Seen) -> None:
 
 
 class Choice:
-    """A kernel that could be chosen."""
+    """A kernel that autotuning could choose."""
 
     def hash_key(self) -> str:
         return "a kernel"
@@ -172,7 +172,7 @@ def test_triton_kernels_out_of_a_bundle_are_a_hit_and_those_put_into_one_a_miss(
     }
 
 
-def test_an_older_torch_replays_the_counters_of_what_a_hit_stands_for() -> None:
+def test_an_older_torch_replays_the_counters_behind_a_hit() -> None:
     counters = defaultdict(Counter, aot_autograd=Counter(autograd_cache_hit=1))
     lookups = CacheLookups()
     lookups.set_counters(counters)
@@ -184,7 +184,7 @@ def test_an_older_torch_replays_the_counters_of_what_a_hit_stands_for() -> None:
     }
 
 
-def test_an_older_torch_whose_counters_were_cleared_between_two_looks_is_still_told() -> None:
+def test_an_older_torch_with_counters_cleared_between_two_reads_is_still_reported() -> None:
     counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
     caches = CacheCounters(counters)
     counters["inductor"]["fxgraph_cache_hit"] += 1
@@ -207,7 +207,7 @@ def test_an_older_torch_whose_counters_were_cleared_between_two_looks_is_still_t
         ({}, {}),
     ],
 )
-def test_a_record_that_counts_lookups_is_believed(
+def test_a_record_that_counts_lookups_is_trusted(
     counts: dict[str, Any], answer: dict[str, str]
 ) -> None:
     record = SimpleNamespace(**{f"inductor_fx_{name}": value for name, value in counts.items()})

@@ -1,5 +1,5 @@
-"""What torch says when a graph breaks, a guard fails or an operator falls back in common ways meets
-a sentence on the Model page."""
+"""Torch's text for a common graph break, guard failure or operator fallback has a hint on the Model
+page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sleeping(x: torch.Tensor) -> torch.Tensor:
 
 
 def reading(x: torch.Tensor) -> torch.Tensor:
-    open("/dev/null").close()  # noqa: PTH123 - what people write
+    open("/dev/null").close()  # noqa: PTH123 - typical user code
     return x + 1
 
 
@@ -61,7 +61,7 @@ BREAKING: list[Job] = [
 
 
 @pytest.mark.parametrize("job", BREAKING)
-def test_a_break_that_people_meet_says_what_to_do(seen: Seen, job: Job) -> None:
+def test_a_common_break_has_a_remedy(seen: Seen, job: Job) -> None:
     torch.compile(job, backend="eager")(torch.ones(3))
     breaks = found(seen.look(), "graph_break")
     assert breaks
@@ -81,7 +81,7 @@ RECOMPILING: list[tuple[Callable[..., object], list[tuple[object, ...]]]] = [
 
 
 @pytest.mark.parametrize(("job", "calls"), RECOMPILING)
-def test_a_guard_that_people_meet_says_what_to_do(
+def test_a_common_guard_failure_has_a_remedy(
     seen: Seen, job: Callable[..., object], calls: list[tuple[object, ...]]
 ) -> None:
     compiled = torch.compile(job, backend="eager", dynamic=False)
@@ -91,7 +91,7 @@ def test_a_guard_that_people_meet_says_what_to_do(
     assert find_remedy("guard", guard.text), guard.text
 
 
-def test_every_id_with_a_hint_is_one_that_torch_gives() -> None:
+def test_every_id_with_a_hint_exists_in_torch() -> None:
     registry = json.loads(
         (Path(torch.__file__).parent / "_dynamo" / "graph_break_registry.json").read_text()
     )
@@ -154,5 +154,5 @@ def test_torchs_own_page_is_named_by_its_id() -> None:
         ),
     ],
 )
-def test_findings_of_an_engine_have_remedies_that_fit_it(kind: str, text: str, hint: str) -> None:
+def test_findings_of_an_engine_have_fitting_remedies(kind: str, text: str, hint: str) -> None:
     assert hint in find_remedy(kind, text)

@@ -1,4 +1,5 @@
-"""Guard lookups are counted in turns that shorten as there are more lookups in the calls' time."""
+"""Guard lookups are counted in turns; the turns get shorter as the calls make more lookups per
+second."""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from hypothesis import strategies as st
 
 
 def counted(turns: DutyCycle, start: int, seconds: int) -> int:
-    """Of so many seconds, those in which lookups are counted."""
+    """The number of seconds in which lookups are counted."""
     return sum(turns.should_count(float(now)) for now in range(start, start + seconds))
 
 
-def test_after_a_compilation_all_is_counted_and_then_one_second_in_ten() -> None:
+def test_after_a_compilation_all_lookups_are_counted_and_then_one_second_in_ten() -> None:
     turns = DutyCycle(0.0)
     assert (counted(turns, 0, 20), counted(turns, 20, 100)) == (20, 10)
     turns.restart_settling(120.0)
     assert counted(turns, 120, 20) == 20
 
 
-def test_many_lookups_a_second_shorten_the_stretch() -> None:
+def test_many_lookups_a_second_shorten_the_turn() -> None:
     stretches = []
     for lookups in (999, 1_000, 2_000, 4_000):
         turns = DutyCycle(0.0)
@@ -33,23 +34,21 @@ def test_many_lookups_a_second_shorten_the_stretch() -> None:
     assert stretches == [10.0, 4.5, 2.3, 1.1]
 
 
-def test_a_stretch_that_cannot_be_shorter_comes_more_seldom() -> None:
+def test_a_turn_of_minimal_length_becomes_rarer() -> None:
     turns = DutyCycle(0.0)
     turns.update_cost(10_000, 1.0)
     assert counted(turns, 1, 100) in (4, 5)
     assert counted(turns, 101, 400) in (17, 18, 19)
 
 
-def test_where_no_call_was_seen_nothing_is_known_of_the_cost() -> None:
+def test_without_calls_the_cost_is_unknown() -> None:
     turns = DutyCycle(0.0)
     turns.update_cost(1_000_000, 0.0)
     assert turns.compute_durations(1.0) == (10.0, 10.0)
 
 
 @given(st.integers(0, 2_000_000), st.floats(0, 100))
-def test_the_cost_stays_inside_its_share_where_lookups_are_not_few(
-    lookups: int, now: float
-) -> None:
+def test_the_cost_stays_within_its_share_unless_lookups_are_few(lookups: int, now: float) -> None:
     turns = DutyCycle(0.0)
     turns.update_cost(lookups, 1.0)
     counting, period = turns.compute_durations(now)

@@ -1,5 +1,5 @@
-"""In one process, calls run eager for different causes: each region says its own, and code without
-a graph is none that ran compiled."""
+"""In one process, calls run eager for different causes: each region reports its own cause, and code
+without a graph is not compiled code."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def call_all(calls: list[Callable[..., torch.Tensor]], *lengths: int) -> None:
             call(torch.ones(length))
 
 
-def test_limit_stance_skip_disabled_and_no_graph_keep_apart(watching: Seen) -> None:
+def test_limit_stance_skip_disabled_and_no_graph_stay_separate(watching: Seen) -> None:
     graphless = [watched(behind_a_disabled_call), watched(returned)]
     compiled, skipped, over = (
         watched(doubled),
@@ -93,7 +93,7 @@ def test_one_graph_in_a_call_makes_it_compiled(watching: Seen) -> None:
     assert eager_calls(watching) == {"both": (2, 0, {})}
 
 
-def test_after_a_reset_nothing_is_known_of_a_region(watching: Seen) -> None:
+def test_after_a_reset_nothing_is_known_about_a_region(watching: Seen) -> None:
     call = watched(behind_a_disabled_call)
     call_all([call], 3, 3)
     torch._dynamo.reset()

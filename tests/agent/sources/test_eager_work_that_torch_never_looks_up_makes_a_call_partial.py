@@ -1,5 +1,5 @@
-"""Tensors that are computed eager inside compiled code, where Dynamo never looks, make a call
-partial; what computes none does not."""
+"""A call that computes tensors eager inside compiled code, where Dynamo never looks code up, is
+partial; a call that computes none there is not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tripled(x: torch.Tensor) -> torch.Tensor:
 
 
 @torch.compiler.disable
-def looked_at(x: torch.Tensor) -> torch.Tensor:
+def inspected(x: torch.Tensor) -> torch.Tensor:
     assert x.shape
     return x
 
@@ -56,11 +56,11 @@ def with_eager_work_at_its_end(x: torch.Tensor) -> torch.Tensor:
 
 def with_eager_work_under_a_name(x: torch.Tensor) -> torch.Tensor:
     y = tripled(x + 1)
-    return y  # noqa: RET504 - the name is what a part after the break hands back
+    return y  # noqa: RET504 - the part after the break returns the variable
 
 
 def with_a_look_at_a_tensor(x: torch.Tensor) -> torch.Tensor:
-    return looked_at(x) + 1
+    return inspected(x) + 1
 
 
 def with_a_number(x: torch.Tensor) -> torch.Tensor:
@@ -95,7 +95,7 @@ def skipped_around_a_compiled_part(x: torch.Tensor) -> torch.Tensor:
 def counts(
     seen: Seen, function: Callable[..., Any], *lengths: int
 ) -> tuple[int, int, dict[str, int]]:
-    """Compiled, partial and eager calls after those that compiled."""
+    """Compiled, partial and eager calls after the calls that compiled."""
     call = watched(function, dynamic=False)
     for length in lengths or (3,):
         call(torch.ones(length))
@@ -125,7 +125,7 @@ def test_a_function_that_is_compiled_again_holds_the_same_work(watching: Seen) -
     assert counts(watching, with_eager_work, 3, 4, 5) == (0, 15, {})
 
 
-def test_a_frame_that_torch_skips_makes_calls_partial_whose_parts_are_compiled(
+def test_a_skipped_frame_with_compiled_parts_makes_calls_partial(
     watching: Seen,
 ) -> None:
     assert counts(watching, skipped_around_a_compiled_part) == (0, 5, {})

@@ -1,5 +1,5 @@
-"""Torch's own lists of guard kinds and graph breaks are walked: each has a remedy, and what torch
-prints where a guard fails meets it."""
+"""Each entry of torch's own lists of guard kinds and graph breaks has a remedy, and torch's text of
+a failed guard gets that remedy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_kind_of_guard_has_a_remedy() -> None:
     ] == []
 
 
-def test_only_the_guard_of_any_python_code_has_the_remedy_of_any() -> None:
+def test_only_the_guard_for_any_python_code_has_the_general_remedy() -> None:
     assert [name for name, remedy in GUARDS.items() if remedy == GUARDS["LAMBDA_GUARD"]] == [
         "LAMBDA_GUARD"
     ]
@@ -57,8 +57,8 @@ def test_every_graph_break_has_a_remedy() -> None:
         assert find_remedy("graph_break", f"{name} {entries[0]['Gb_type']}."), name
 
 
-def test_breaks_that_torch_takes_for_errors_of_the_user_say_so_or_how_to_write_it() -> None:
-    """Torch's own category, by its hint."""
+def test_breaks_that_torch_calls_user_errors_are_described_as_such_or_show_the_fix() -> None:
+    """By torch's own category in its hint."""
     errors = [
         int(name[2:])
         for name, entries in REGISTRY.items()
@@ -270,7 +270,7 @@ FAILING: dict[str, tuple[Callable[[], None], str]] = {
 
 
 @pytest.mark.parametrize("case", FAILING)
-def test_what_torch_prints_meets_the_remedy_of_that_guard(seen: Seen, case: str) -> None:
+def test_torchs_text_of_a_guard_gets_the_remedy_of_that_guard(seen: Seen, case: str) -> None:
     run, remedy = FAILING[case]
     run()
     guards = found(seen.look(), "guard")

@@ -1,6 +1,6 @@
-"""Samples of GPU time keep a distance in time, whatever the host spends in a call; a full pool
-skips and counts, and only an error of CUDA ends sampling. A stand-in for CUDA says what the GPU has
-finished; `tests/gpu/test_sources_on_cuda.py` samples a real one."""
+"""Samples of GPU time keep a distance in time, for any host time of a call; a full pool skips and
+counts, and only a CUDA error ends sampling. A fake CUDA controls the progress of the GPU;
+`tests/gpu/test_sources_on_cuda.py` samples a real GPU."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from compilewatch.sources.cuda.gpu_time import COST_SHARE, MAX_PAIRS, MIN_GAP_S,
 from compilewatch.wire.messages import Region
 
 EVENT_S, DEAR_EVENT_S = 8e-6, 90e-6
-"""What recording one event takes of the thread: usually, and in a decode step on an H100."""
+"""Thread time to record one event, in seconds: usually, and in a decode step on an H100."""
 
 
 class Host:
-    """The host's clock, which moves only as a test says."""
+    """The host's clock, which moves only when a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -37,7 +37,7 @@ class Host:
 
 
 class Gpu:
-    """CUDA's answers: the GPU has finished what was recorded before `reached`."""
+    """A fake CUDA: the GPU has finished the events recorded before `reached`."""
 
     def __init__(self, host: Host) -> None:
         self.reached, self.error, self.event_s, self.others_s = float("inf"), "", EVENT_S, 0.0
@@ -90,8 +90,8 @@ def probe(gpu: Gpu) -> EventProbe:
 def calls(
     probe: EventProbe, host: Host, seconds: float, every: float, dispatch: float
 ) -> Iterator[int]:
-    """The numbers of the seconds in which a sample was taken, of calls that come each `every`
-    seconds and hold the host for `dispatch`."""
+    """The seconds in which a sample was taken, for calls that come every `every` seconds and occupy
+    the host for `dispatch` seconds."""
     begins, second = host.now, 0
     while host.now - begins < seconds:
         call = host.now
@@ -122,7 +122,9 @@ def test_each_second_has_its_samples_within_the_bound(
     assert len(probe.line.gpu) >= len(seconds) - max(of_each)
 
 
-def test_dear_events_leave_60_samples_in_a_window(probe: EventProbe, host: Host, gpu: Gpu) -> None:
+def test_expensive_events_leave_60_samples_in_a_window(
+    probe: EventProbe, host: Host, gpu: Gpu
+) -> None:
     gpu.event_s = DEAR_EVENT_S
     seconds = list(calls(probe, host, 60.0, 0.0016, 0.0012))
     windows = [sum(second // 10 == window for second in seconds) for window in range(1, 6)]
@@ -189,7 +191,7 @@ def test_calls_that_become_rarer_are_sampled_from_the_next_second_on(
     )
 
 
-def test_a_full_pool_skips_and_counts_and_goes_on(probe: EventProbe, host: Host, gpu: Gpu) -> None:
+def test_a_full_pool_skips_counts_and_continues(probe: EventProbe, host: Host, gpu: Gpu) -> None:
     gpu.reached = 0.0
     list(calls(probe, host, 25.0, 0.020, 0.0002))
     assert (probe.line.gpu, probe.error) == ([], "")
@@ -223,7 +225,7 @@ def test_threads_that_share_a_pool_never_break_it(probe: EventProbe, gpu: Gpu) -
     assert probe.skipped > 0
 
 
-def test_only_an_error_of_cuda_ends_sampling_and_the_capability_names_it(
+def test_only_a_cuda_error_ends_sampling_and_the_capability_names_it(
     host: Host, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, wanted = GpuTime(), []

@@ -1,5 +1,5 @@
-"""A graph break is told with its reason and the user's line; torch's own optimizers break on
-purpose and are left out."""
+"""A graph break is reported with its reason and the user's line; torch's own optimizers break on
+purpose and are excluded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_each_break_is_a_finding_with_the_line_that_broke(seen: Seen) -> None:
     assert "x.sum()" not in item.text
 
 
-def test_breaks_of_one_text_and_place_are_one_finding_with_their_count(seen: Seen) -> None:
+def test_breaks_with_the_same_text_and_place_are_one_finding_with_their_count(seen: Seen) -> None:
     compiled = torch.compile(checked, backend="eager", dynamic=False)
     for length in (3, 4, 5):
         compiled(torch.ones(length))
@@ -52,7 +52,7 @@ def test_breaks_of_one_text_and_place_are_one_finding_with_their_count(seen: See
     ]
 
 
-def test_breaks_are_told_once_though_torch_keeps_its_list(seen: Seen) -> None:
+def test_breaks_are_reported_once_although_torch_keeps_its_list(seen: Seen) -> None:
     compiled = torch.compile(checked, backend="eager", dynamic=False)
     compiled(torch.ones(3))
     first = sum(finding.count for finding in found(seen.look(), "graph_break"))

@@ -1,5 +1,4 @@
-"""Whatever goes wrong in a hook is counted as an internal error; the job's call returns what it
-would have returned."""
+"""Every fault in a hook is counted as an internal error; the job's call returns its own result."""
 
 from __future__ import annotations
 
@@ -73,7 +72,7 @@ def test_an_interrupt_passes_through_a_hook(
         torch.compile(doubled, backend="eager")(torch.ones(3))
 
 
-def test_a_broken_backend_raises_what_it_would_raise_and_is_told(seen: Seen) -> None:
+def test_a_broken_backend_raises_its_own_error_and_is_reported(seen: Seen) -> None:
     def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
         raise ValueError("no such device at 0x7f3d4654ee10")
 
@@ -85,7 +84,7 @@ def test_a_broken_backend_raises_what_it_would_raise_and_is_told(seen: Seen) -> 
     assert [finding.kind for finding in report.findings] == ["compile_error"]
 
 
-def test_a_suppressed_error_is_told_and_the_frame_is_eager(seen: Seen) -> None:
+def test_a_suppressed_error_is_reported_and_the_frame_is_eager(seen: Seen) -> None:
     def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
         raise ValueError("no such device")
 

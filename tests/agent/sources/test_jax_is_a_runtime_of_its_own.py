@@ -1,5 +1,5 @@
-"""JAX on its own, in real processes: its compilations, the answers of its persistent cache, the
-calls of what it compiled."""
+"""JAX without torch, in real processes: its compilations, the answers of its persistent cache, and
+the calls of compiled functions."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ recorder.start()
 source = Jax()
 answers = [source.install(recorder), source.install(recorder)]
 jax.jit(lambda x: x + 1)(1.0)
-heard = len(recorder.rotate(1, 0.0, 1.0).compiles)
+observed = len(recorder.rotate(1, 0.0, 1.0).compiles)
 source.uninstall()
 jax.jit(lambda x: x + 2)(1.0)
-print(json.dumps([answers, heard, len(recorder.rotate(2, 1.0, 2.0).compiles), recorder.internal_error_count]))
+print(json.dumps([answers, observed, len(recorder.rotate(2, 1.0, 2.0).compiles), recorder.internal_error_count]))
 """
 
 
@@ -78,7 +78,7 @@ def python(program: str, **environment: str) -> str:
 
 
 def recorded(folder: Path, name: str) -> dict[str, Any]:
-    """Regions by name, the compilations of `step`, and the capability, of a process that shares the
+    """Regions by name, the compilations of `step`, and the capability, of a process that uses the
     folder's cache."""
     path = folder / name
     python(
@@ -133,7 +133,7 @@ def test_the_second_process_hits_the_cache_of_the_first(tmp_path: Path) -> None:
     assert cold["losses"] is None
 
 
-def test_calls_are_counted_where_jax_computes_and_not_where_it_traces(tmp_path: Path) -> None:
+def test_calls_are_counted_when_jax_computes_and_not_when_it_traces(tmp_path: Path) -> None:
     regions = recorded(tmp_path, "calls")["regions"]
     calls = {
         (region["name"], region.get("outermost", True), region.get("bucket")): region["calls"]
@@ -154,13 +154,13 @@ def test_calls_are_counted_where_jax_computes_and_not_where_it_traces(tmp_path: 
     assert next(region for region in regions if region["name"] == "waiting")["warmup"]["count"] == 1
 
 
-def test_uninstalled_it_hears_no_more(tmp_path: Path) -> None:
+def test_after_an_uninstall_jax_events_are_ignored(tmp_path: Path) -> None:
     answers, heard, after, errors = json.loads(python(LISTENING.format(change="")))
     assert answers[0] == answers[1] and answers[0][0] == "partly"
     assert (heard > 0, after, errors) == (True, 0, 0)
 
 
-def test_a_jax_that_cannot_forget_a_listener_finds_it_silent() -> None:
+def test_a_jax_that_cannot_remove_a_listener_finds_it_silent() -> None:
     change = (
         "del jax.monitoring.unregister_event_duration_listener, "
         "jax.monitoring.unregister_event_listener"
@@ -169,7 +169,7 @@ def test_a_jax_that_cannot_forget_a_listener_finds_it_silent() -> None:
     assert (heard > 0, after, errors) == (True, 0, 0)
 
 
-def test_a_jax_without_the_hooks_is_said() -> None:
+def test_a_jax_without_the_hooks_is_reported() -> None:
     change = "del jax.monitoring.register_event_duration_secs_listener"
     answers, heard, _, errors = json.loads(python(LISTENING.format(change=change)))
     assert answers[0] == [

@@ -1,5 +1,5 @@
-"""Which kernel inductor's autotuning chose is a component of the process: the same in two processes
-that chose alike, else another."""
+"""The kernel that inductor's autotuning chose is a component of the process: equal in two processes
+that chose the same kernel, otherwise different."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import torch._inductor.config
 import torch._inductor.codecache as codecache
 torch._inductor.config.freezing = True
 compilewatch.init(model="m", interval=0.2)
-loses = "cpp_" if sys.argv[1:] == ["slow"] else "_mkl"  # which kernel is the slower one on this machine
+loses = "cpp_" if sys.argv[1:] == ["slow"] else "_mkl"  # the kernel that is slower on this machine
 measured = codecache.PersistentCache.lookup
 def lookup(self, choices, op, inputs, benchmark, *rest, **more):
     def other(choices):
@@ -37,7 +37,7 @@ with torch.no_grad():
 """
 
 
-def told(
+def reported(
     folder: Path, name: str, cache: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[dict[str, str], Any]:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / cache))
@@ -51,12 +51,12 @@ def told(
 
 @pytest.mark.needs("a C++ compiler")
 @pytest.mark.timeout(175)
-def test_processes_that_chose_another_kernel_differ_in_that_component_alone(
+def test_processes_that_chose_another_kernel_differ_only_in_that_component(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, capability = told(tmp_path, "1", "a", "fast", monkeypatch)
-    warm, _ = told(tmp_path, "2", "a", "fast", monkeypatch)
-    other, _ = told(tmp_path, "3", "b", "slow", monkeypatch)
+    first, capability = reported(tmp_path, "1", "a", "fast", monkeypatch)
+    warm, _ = reported(tmp_path, "2", "a", "fast", monkeypatch)
+    other, _ = reported(tmp_path, "3", "b", "slow", monkeypatch)
     [(place, value)] = first.items()
     assert place.startswith("kernel packed_linear ") and value.startswith("cpp_CppMicroGemm")
     assert warm in (first, {}), "a start out of the graph cache asks for no choice"
@@ -85,24 +85,26 @@ def chosen(name: str, key: str) -> str:
     return value
 
 
-def test_the_number_of_a_template_says_nothing_and_its_key_does() -> None:
+def test_the_number_of_a_template_is_ignored_and_its_key_is_not() -> None:
     assert chosen("triton_mm_3", "x") == chosen("triton_mm_17", "x") != chosen("triton_mm_3", "y")
     assert chosen("triton_mm_3", "x").startswith("triton_mm ")
 
 
-def test_one_candidate_and_what_failed_to_run_are_no_choice() -> None:
+def test_a_single_candidate_and_candidates_that_failed_are_no_choice() -> None:
     note_choice("mm", "a", {Measured("mm"): 1.0})
     note_choice("mm", "b", {Measured("mm"): 1.0, Measured("triton_mm_1"): float("inf")})
     assert KERNEL_CHOICES == {}
 
 
-def test_so_many_are_told_and_no_more() -> None:
+def test_the_number_of_reported_choices_is_limited() -> None:
     for number in range(MAX_OPERATORS + 9):
         note_choice("mm", str(number), {Measured("mm"): 1.0, Measured("triton_mm_1"): 2.0})
     assert len(KERNEL_CHOICES) == MAX_OPERATORS
 
 
-def test_a_torch_without_the_lookup_says_no_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_without_the_lookup_reports_no_and_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(
         type(torch_internals.GEMM_CHOICES),
         "problem",

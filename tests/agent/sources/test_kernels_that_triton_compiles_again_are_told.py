@@ -1,5 +1,5 @@
-"""Where inductor's cache has the graph and Triton's folder no longer has the kernels: that is no
-miss, and costs time all the same."""
+"""If inductor's cache has the graph and Triton's folder no longer has the kernels, that is no miss,
+but costs compile time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ HIT = {"fx": "hit"}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Triton's, with one kernel of an hour ago and two that were written just now, one of them for
-    another GPU."""
+    """Triton's folder, with one kernel of an hour ago and two that were written just now, one of
+    them for another GPU."""
     for name, file, age in (
         ("OLD", "k.cubin", 3600.0),
         ("NEW", "k.cubin", 0.0),
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
         written = time.time() - age
         os.utime(
             kernel / file, (written, written)
-        )  # the folder's own time stays that of now: loading a kernel changes it too
+        )  # keep the folder's own time at now: loading a kernel changes it too
     return tmp_path
 
 
@@ -64,17 +64,17 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("one", OTHERS.values(), ids=OTHERS)
-def test_other_compilations_are_none(folder: Path, one: Compile) -> None:
+def test_other_compilations_count_no_kernels(folder: Path, one: Compile) -> None:
     assert count_recompiled_kernels(one, {"TRITON_CACHE_DIR": str(folder)}) == 0
 
 
-def test_a_folder_that_is_not_there_is_no_fault(tmp_path: Path) -> None:
+def test_a_missing_folder_is_no_fault(tmp_path: Path) -> None:
     assert (
         count_recompiled_kernels(compile_of(HIT), {"TRITON_CACHE_DIR": str(tmp_path / "none")}) == 0
     )
 
 
-def test_the_sentence_names_what_is_known() -> None:
+def test_the_sentence_names_the_known_cause() -> None:
     here, there = {"triton cache folder": "aaaa"}, {"triton cache folder": "bbbb"}
     assert (
         describe_recompile(1, here, there)

@@ -1,5 +1,5 @@
-"""Host memory, compile workers, and how often a GPU ran out, as torch counts it: read, and left as
-it is."""
+"""Host memory, compile workers, and the number of times a GPU ran out of memory, as torch counts
+them: read, and never changed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def loader() -> Iterator[subprocess.Popen[str]]:
     child.communicate("\n")
 
 
-def test_this_process_is_as_large_as_the_kernel_says(recorder: Recorder) -> None:
+def test_the_size_of_this_process_is_the_kernels(recorder: Recorder) -> None:
     memory = Memory()
     assert memory.install(recorder) == ("partly", "the host only: the job has not started CUDA")
     memory.poll(recorder)
@@ -59,11 +59,11 @@ def test_compile_workers_count_and_other_children_do_not(loader: subprocess.Pope
     assert during is not None and during > 8 * MIB
 
 
-def test_a_process_that_is_gone_has_no_memory() -> None:
+def test_a_process_that_ended_has_no_memory() -> None:
     assert rss_bytes(2**22 + 1) is None
 
 
-def test_running_out_is_a_certain_fact_and_told_once(recorder: Recorder) -> None:
+def test_running_out_of_memory_is_reported_once(recorder: Recorder) -> None:
     shortages = Shortages()
     for counts in ((0, 0), (2, 1), (2, 1), (3, 5)):
         shortages.report(recorder, 1, {"num_ooms": counts[0], "num_alloc_retries": counts[1]})

@@ -1,5 +1,5 @@
-"""Phases are exclusive: their sum is at most the total, and the inner timer's time is not the outer
-one's."""
+"""Phases are exclusive: their sum is at most the total, and the time of an inner timer does not
+count for the outer one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def test_time_counts_for_the_innermost_open_phase() -> None:
     clock = PhaseClock()
     clock.begin("entire_frame_compile", 0.0)
     clock.begin("backend_compile", 1.0)
-    clock.begin("a timer nobody maps", 1.5)
+    clock.begin("a timer without a phase", 1.5)
     clock.begin("inductor_compile", 2.0)
     clock.end("inductor_compile", 5.0)
-    clock.end("a timer nobody maps", 5.5)
+    clock.end("a timer without a phase", 5.5)
     clock.end("backend_compile", 6.0)
     clock.end("entire_frame_compile", 6.5)
     assert clock.collect() == {"dynamo": 1.5, "aot": 2.0, "inductor": 3.0}
@@ -36,7 +36,7 @@ def test_a_timer_that_never_ended_does_not_hold_the_outer_one_open() -> None:
     assert not clock.is_running
 
 
-def test_what_happens_while_headers_are_built_belongs_to_the_headers() -> None:
+def test_work_during_the_build_of_headers_belongs_to_the_headers() -> None:
     clock = PhaseClock()
     clock.begin("entire_frame_compile", 0.0)
     clock.begin("headers", 1.0)

@@ -1,5 +1,5 @@
-"""What is compiled, broken or guarded in a cell of a notebook has the cell's number as its place,
-in a real kernel."""
+"""Compilations, breaks and guards in a notebook cell have the number of the cell as their place, in
+a real kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CELLS = (
 )
 
 
-def test_a_break_and_a_compilation(
+def test_a_break_and_a_compilation_have_the_cell_number(
     dashboard: Dashboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COMPILEWATCH_ENDPOINT", dashboard.endpoint)

@@ -1,5 +1,5 @@
-"""Ranks whose DistributedDataParallel holds a Sequential: torch looks code up at each call, and
-there is no graph in it."""
+"""Ranks whose DistributedDataParallel holds a Sequential: torch looks code up at each call, and the
+code has no graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ torch.distributed.destroy_process_group()
 """
 
 
-def test_each_rank_says_that_its_calls_met_no_graph(tmp_path: Path) -> None:
+def test_each_rank_reports_that_its_calls_met_no_graph(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(JOB)
     words = [
         sys.executable,

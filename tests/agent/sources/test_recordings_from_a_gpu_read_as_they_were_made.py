@@ -1,5 +1,5 @@
-"""The recordings of an H200 hold what their README says: they are what pages and replays are tried
-on."""
+"""The recordings of an H200 match their README: pages and replays are tested with these
+recordings."""
 
 from __future__ import annotations
 

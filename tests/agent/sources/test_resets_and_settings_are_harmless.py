@@ -1,5 +1,5 @@
-"""What a job may do to torch meanwhile: reset it, clear its counters, switch its records off,
-compile from many threads."""
+"""A job may reset torch, clear its counters, switch its records off, and compile from many threads
+while the agent runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 import torch
 from compilewatch.sources.dynamo.compilation_metrics import RACE
 
-from tests.agent.sources.conftest import Seen, found, latched
+from tests.agent.sources.conftest import Seen, eager_fallbacks, found
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -41,7 +41,7 @@ def test_a_break_after_a_reset_counts_like_the_one_before(seen: Seen) -> None:
     assert finding.count == 3
 
 
-def test_with_records_switched_off_the_events_tell_what_they_can(seen: Seen) -> None:
+def test_with_records_off_the_events_report_what_they_can(seen: Seen) -> None:
     compiled = torch.compile(doubled, backend="eager", dynamic=False)
     with torch._dynamo.config.patch(log_compilation_metrics=False, recompile_limit=2):
         for length in (2, 3, 4):
@@ -54,7 +54,7 @@ def test_with_records_switched_off_the_events_tell_what_they_can(seen: Seen) -> 
         ("recompile", "skipped", "doubled"),
     ]
     assert all(compile.seconds["total"] > 0 for compile in report.compiles)
-    assert len(latched(report)) == 1
+    assert len(eager_fallbacks(report)) == 1
 
 
 def test_twelve_threads_on_a_cold_function_race_to_the_limit(seen: Seen) -> None:
@@ -84,6 +84,6 @@ def test_twelve_threads_on_a_cold_function_race_to_the_limit(seen: Seen) -> None
     assert [(finding.kind, finding.text, finding.count) for finding in report.findings] == [
         ("guard", RACE, 11)
     ]
-    (fact,) = latched(report)
+    (fact,) = eager_fallbacks(report)
     assert (fact.data["frame"], fact.data["cause"], fact.data["limit"]) == ("doubled", "limit", 8)
     assert fact.data["reason"] == RACE

@@ -1,5 +1,5 @@
-"""A source is installed when its module is first imported, and the import is what it would have
-been without us."""
+"""A source is installed when its module is first imported, and the import behaves as without the
+agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("late_module", None)
 
 
-def test_it_is_told_once_after_the_import_and_leaves_no_trace(module: str) -> None:
+def test_a_listener_is_called_once_after_the_import_and_leaves_no_trace(module: str) -> None:
     hook, told = ImportHook(), []
     hook.when_imported(module, lambda: told.append(sys.modules[module].f()))
     assert told == []
@@ -44,7 +44,7 @@ def test_it_is_told_once_after_the_import_and_leaves_no_trace(module: str) -> No
     assert hook not in sys.meta_path
 
 
-def test_two_that_wait_for_one_module_are_both_told_once(module: str) -> None:
+def test_two_listeners_for_one_module_are_both_called_once(module: str) -> None:
     hooks, told = (ImportHook(), ImportHook()), []
     for hook in hooks:
         hook.when_imported(module, lambda: told.append(1))
@@ -59,14 +59,14 @@ def test_two_that_wait_for_one_module_are_both_told_once(module: str) -> None:
         hook.remove()
 
 
-def test_what_is_imported_already_is_told_at_once() -> None:
+def test_a_listener_for_an_imported_module_is_called_at_once() -> None:
     told: list[int] = []
     hook = ImportHook()
     hook.when_imported("json", lambda: told.append(1))
     assert told == [1] and hook not in sys.meta_path
 
 
-def test_a_module_that_fails_to_import_fails_as_ever(module: str) -> None:
+def test_a_module_that_fails_to_import_fails_as_without_the_agent(module: str) -> None:
     hook, told = ImportHook(), []
     hook.when_imported("broken_module", lambda: told.append(1))
     hook.when_imported("no_such_module_anywhere", lambda: told.append(2))
@@ -78,7 +78,7 @@ def test_a_module_that_fails_to_import_fails_as_ever(module: str) -> None:
     hook.remove()
 
 
-def test_the_list_of_sources_says_what_each_source_says() -> None:
+def test_the_list_of_sources_matches_each_source() -> None:
     assert [(load(listed).name, load(listed).module) for listed in SOURCES] == [
         (name, module) for _, name, module in SOURCES
     ]
@@ -95,24 +95,24 @@ print(sorted(name for name in sys.modules if name.startswith("compilewatch.sourc
 def test_a_start_loads_no_source_before_its_module() -> None:
     done = run(LOADED)
     assert done.stderr == ""
-    # That of the host's memory waits for no module, and comes on the agent's thread with the names
-    # that it asks torch for.
+    # The source of host memory waits for no module, and is loaded on the agent's thread with its
+    # names of torch.
     assert set(ast.literal_eval(done.stdout)) <= {
         "compilewatch.sources.host.memory",
         "compilewatch.runtime.torch_internals",
     }
 
 
-def test_two_that_wait_for_one_module_are_both_told(tmp_path: Path) -> None:
+def test_every_hook_that_waits_for_one_module_is_called(tmp_path: Path) -> None:
     (tmp_path / "awaited_by_two.py").write_text("value = 1\n")
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from compilewatch.runtime.import_hook import IMPORT_TIMES, ImportHook\n"
-        "told, hooks = [], [ImportHook(), ImportHook(), ImportHook()]\n"
+        "called, hooks = [], [ImportHook(), ImportHook(), ImportHook()]\n"
         "for number, hook in enumerate(hooks):\n"
-        "    hook.when_imported('awaited_by_two', lambda number=number: told.append(number))\n"
+        "    hook.when_imported('awaited_by_two', lambda number=number: called.append(number))\n"
         "import awaited_by_two\n"
-        "assert sorted(told) == [0, 1, 2], told\n"
+        "assert sorted(called) == [0, 1, 2], called\n"
         "began, ended = IMPORT_TIMES['awaited_by_two']\n"
         "assert began <= ended\n"
     )

@@ -1,5 +1,5 @@
-"""After a shutdown, and after twenty faults of its own, the agent has given back all of torch's;
-the guide lists the remaining parts."""
+"""After a shutdown, and after twenty internal faults, the agent has restored all functions of
+torch; the guide lists the remaining parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import torch, torch._dynamo, torch._inductor.codecache, torch._inductor.cudagrap
 from torch._C._dynamo.eval_frame import set_guard_complete_hook
 
 def functions():
-    # Each function that a module of torch or a class in one holds, by its place, and whether it is ours.
+    # Each function in a module of torch or in a class of such a module, by its place, and whether the function is ours.
     found = {}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in ("torch", "logging", "gc"):
@@ -83,7 +83,7 @@ pytestmark = pytest.mark.timeout(1800)
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
-    """What a process looks like after each of the two ends."""
+    """The state of a process after each of the two ends."""
     folder = tmp_path_factory.mktemp("switched_off")
     done = run(PROGRAM, limit=PATIENCE, ENDPOINT=f"file:{folder / 'reports.jsonl'}")
     assert done.returncode == 0, done.stderr
@@ -92,12 +92,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, objec
 
 
 @pytest.mark.parametrize("end", ["shutdown", "twenty faults"])
-def test_every_function_of_torch_is_what_it_was(
-    end: str, found: dict[str, dict[str, object]]
-) -> None:
+def test_every_function_of_torch_is_restored(end: str, found: dict[str, dict[str, object]]) -> None:
     after = found[end]
     during = after.pop("during")
-    assert isinstance(during, list) and len(during) > 5, "nothing was bound, so this says nothing"
+    assert isinstance(during, list) and len(during) > 5, (
+        "nothing was bound, so the test is meaningless"
+    )
     assert after == {
         "ours": [],
         "other": [],

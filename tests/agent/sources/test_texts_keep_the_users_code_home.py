@@ -1,5 +1,5 @@
-"""What leaves the process about the user's code: no source line, no address, no absolute path, no
-long number."""
+"""Texts about the user's code that leave the process contain no source line, no address, no
+absolute path and no long number."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_guards_text_is_the_guard_alone(reason: str, text: str) -> None:
     assert guard_reason(reason) == text
 
 
-def test_guards_group_whatever_value_they_met() -> None:
+def test_guards_are_grouped_for_every_value() -> None:
     texts = {
         guard_group(f"0/{n}: tensor 'x' size mismatch at index 0. expected {n}, actual {n + 1}")
         for n in range(9)
@@ -61,9 +61,7 @@ GROUPS = {
 
 
 @pytest.mark.parametrize(("group", "reasons"), GROUPS.items())
-def test_a_value_that_was_compiled_in_is_not_part_of_its_group(
-    group: str, reasons: list[str]
-) -> None:
+def test_a_compiled_in_value_is_not_part_of_its_group(group: str, reasons: list[str]) -> None:
     assert {guard_group(reason) for reason in reasons} == {group}
 
 
@@ -78,13 +76,13 @@ def test_a_value_that_was_compiled_in_is_not_part_of_its_group(
     ],
     ids=[
         "short",
-        "longer than what is told",
+        "longer than a reported text",
         "as if a source line followed",
         "both quotes",
         "escape at its end",
     ],
 )
-def test_a_text_that_an_argument_was_stays_in_the_process(text: str) -> None:
+def test_a_text_argument_stays_in_the_process(text: str) -> None:
     told = f"0/0: s == {text!r}  # if s == 'a':  # app.py:3 in f"
     assert (
         guard_reason(told)
@@ -94,13 +92,13 @@ def test_a_text_that_an_argument_was_stays_in_the_process(text: str) -> None:
     )
 
 
-def test_so_do_texts_in_a_set() -> None:
+def test_texts_in_a_set_stay_in_the_process() -> None:
     assert {
         guard_group(f"0/0: s == {told}") for told in ("{'alice', 'a  # b'}", "frozenset({'bob'})")
     } == {"s == *"}
 
 
-def test_a_break_has_torchs_id_for_it() -> None:
+def test_a_break_has_torchs_id() -> None:
     page = (
         "For more details about this graph break, please visit: "
         "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0124.html"
@@ -111,7 +109,7 @@ def test_a_break_has_torchs_id_for_it() -> None:
     )
 
 
-def test_a_break_is_its_first_line_and_its_explanation() -> None:
+def test_a_break_is_reported_as_its_first_line_and_its_explanation() -> None:
     reason = (
         "Unsupported call\n  Explanation: Dynamo does not trace `f`.\n  Hint: rewrite\n\n  "
         "Developer debug context: secret = 'x'\n"
@@ -119,7 +117,7 @@ def test_a_break_is_its_first_line_and_its_explanation() -> None:
     assert break_reason(reason) == "Unsupported call. Explanation: Dynamo does not trace `f`."
 
 
-def test_an_error_ends_where_torch_quotes_the_users_code() -> None:
+def test_an_error_ends_before_the_users_code_that_torch_quotes() -> None:
     text = error_reason(
         'backend failed\n\nfrom user code:\n  File "/home/someone/model.py", line 3, in '
         "f\n    return secret(x)"

@@ -1,4 +1,5 @@
-"""The two programs under agents/examples run with the agent, and each fault shows as what it is."""
+"""The two programs under agents/examples run with the agent, and the agent reports each planted
+fault correctly."""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ def test_a_slow_version_has_twice_the_layers(
     assert len(slow.blocks) == 2 * len(plain.blocks)
 
 
-def test_a_cold_version_has_an_empty_cache_folder_for_as_long_as_it_runs(
+def test_a_cold_version_has_an_empty_cache_folder_while_it_runs(
     examples: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from options import surroundings

@@ -1,4 +1,5 @@
-"""What a run compiled is kept for the next one: private, bounded, and read with suspicion."""
+"""The compilations of a run are kept for the next run: in a private, bounded file that is validated
+when read."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def run_of(*graphs: Graph) -> Run:
     return run
 
 
-def test_a_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_run_is_read_back_unchanged(tmp_path: Path) -> None:
     kept = RunHistory.open(config(tmp_path))
     assert kept.read() is None
     run = run_of(graph(1), graph(2, "s2"))
@@ -52,7 +53,7 @@ def test_a_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert RunHistory.open(config(tmp_path, "another model")).read() is None
 
 
-def test_the_file_is_this_users_alone(tmp_path: Path) -> None:
+def test_the_file_is_private_to_the_user(tmp_path: Path) -> None:
     RunHistory.open(config(tmp_path)).write(run_of(graph(1)))
     (path,) = tmp_path.glob(f"compilewatch-*/runs/*{SUFFIX}")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -60,7 +61,7 @@ def test_the_file_is_this_users_alone(tmp_path: Path) -> None:
     assert b"max_autotune" not in path.read_bytes()
 
 
-def test_a_later_run_adds_to_what_is_known(tmp_path: Path) -> None:
+def test_a_later_run_adds_to_the_known_graphs(tmp_path: Path) -> None:
     kept = RunHistory.open(config(tmp_path))
     kept.write(run_of(graph(1)))
     later = run_of(graph(2))
@@ -74,7 +75,7 @@ def test_a_later_run_adds_to_what_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 20, 60])
-def test_a_damaged_file_is_said_and_replaced(tmp_path: Path, cut: int) -> None:
+def test_a_damaged_file_is_reported_and_replaced(tmp_path: Path, cut: int) -> None:
     kept = RunHistory.open(config(tmp_path))
     kept.write(run_of(graph(1)))
     (path,) = tmp_path.glob(f"compilewatch-*/runs/*{SUFFIX}")
@@ -129,7 +130,7 @@ def test_a_folder_that_is_switched_off_keeps_nothing(tmp_path: Path) -> None:
         st.tuples(st.integers(0, 2 * MAX_GRAPHS), st.integers(0, 2 * MAX_SETTINGS)), max_size=60
     )
 )
-def test_however_much_is_added_the_newest_is_kept_and_the_bounds_hold(
+def test_for_any_amount_added_the_newest_is_kept_and_the_bounds_hold(
     graphs: list[tuple[int, int]],
 ) -> None:
     known = Run()

@@ -1,5 +1,5 @@
-"""TorchScript profiles and compiles during the first calls of a callable: they are warm-up, those
-after them are its latency."""
+"""TorchScript profiles and compiles during the first calls of a callable: these calls are warm-up,
+later calls are latency."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_first_calls_are_warm_up_and_the_rest_is_latency(kind: str, watching
         assert (region.warmup.count, region.latency.count) == (warmup_calls(), 10 - warmup_calls())
 
 
-def test_what_torch_made_of_it_stays_at_hand(watching: Seen) -> None:
+def test_the_module_that_torch_compiled_stays_accessible(watching: Seen) -> None:
     function, module = (
         compilewatch.watch(torch.jit.script(scaled)),
         compilewatch.watch(torch.jit.script(Net())),
@@ -69,7 +69,7 @@ def test_what_torch_made_of_it_stays_at_hand(watching: Seen) -> None:
     )
 
 
-def test_the_capability_says_what_torch_does_not_tell(watching: Seen) -> None:
+def test_the_capability_names_what_torch_does_not_report(watching: Seen) -> None:
     grade, why = TorchScript().install(watching.recorder)
     assert grade == "partly" and why.startswith(
         "the first 3 calls of a callable count as warm-up; torch does not report"

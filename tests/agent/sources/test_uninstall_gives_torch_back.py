@@ -1,5 +1,5 @@
-"""Uninstalling restores what is still ours, leaves what others put there since, and installing
-twice changes nothing."""
+"""Uninstalling restores functions that are still ours, keeps functions that others have bound
+since, and installing twice changes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def doubled(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-def test_everything_is_as_it_was() -> None:
+def test_everything_is_restored() -> None:
     before = state()
     seen = Seen()
     assert all(now is not then for now, then in zip(state()[:4], before[:4], strict=True))
@@ -57,14 +57,14 @@ def test_uninstalling_twice_is_harmless() -> None:
     assert state() == before
 
 
-def test_installing_twice_tells_each_compilation_once(seen: Seen) -> None:
+def test_installing_twice_reports_each_compilation_once(seen: Seen) -> None:
     for source in seen.sources:
         assert source.install(seen.recorder) == seen.answers[source.name]
     torch.compile(doubled, backend="eager")(torch.ones(3))
     assert len(seen.compiles()) == 1
 
 
-def test_what_someone_bound_after_us_stays_theirs(seen: Seen) -> None:
+def test_a_function_bound_after_ours_is_kept(seen: Seen) -> None:
     ours = utils.log_compilation_event
     heard = []
 
@@ -83,7 +83,7 @@ def test_what_someone_bound_after_us_stays_theirs(seen: Seen) -> None:
         utils.log_compilation_event = torch._utils_internal.log_compilation_event
 
 
-def test_a_guard_hook_set_after_ours_stays_theirs(seen: Seen) -> None:
+def test_a_guard_hook_set_after_ours_is_kept(seen: Seen) -> None:
     def theirs(hit: bool) -> bool:
         return hit
 

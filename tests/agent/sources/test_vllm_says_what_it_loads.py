@@ -1,6 +1,6 @@
-"""What vLLM 0.32 logged on a CPU (tests/data/vllm) is replayed on its loggers: a load is a cache
-hit with vLLM's seconds, a failed load a finding with vLLM's reason, and a miss has the first factor
-of vLLM's own key that differs."""
+"""The log lines of vLLM 0.32 on a CPU (tests/data/vllm) are replayed on its loggers: a load is a
+cache hit with vLLM's seconds, a failed load a finding with vLLM's reason, and a miss has the first
+factor of vLLM's own key that differs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.architecture.tree import REPOSITORY
 
 DATA = REPOSITORY / "tests/data/vllm"
 LINE = re.compile(
-    r"^\(\S+ pid=\d+\) (?P<level>INFO|WARNING) \S+ \S+ \[(?P<module>\w+)\.py:\d+\] (?P<said>.*)$"
+    r"^\(\S+ pid=\d+\) (?P<level>INFO|WARNING) \S+ \S+ \[(?P<module>\w+)\.py:\d+\] (?P<text>.*)$"
 )
 CONFIG_DIFFERS = (
     f"{ENGINE_CAUSE}config_hash (an option of the engine, or the model's configuration)"
@@ -65,7 +65,7 @@ def replay(log: str, root: str = "/cache/vllm") -> None:
         if read := LINE.match(line):
             logger = logging.getLogger(f"vllm.compilation.{read['module']}")
             logger.log(
-                getattr(logging, read["level"]), "%s", read["said"].replace("/cache/vllm", root)
+                getattr(logging, read["level"]), "%s", read["text"].replace("/cache/vllm", root)
             )
 
 
@@ -83,7 +83,7 @@ def test_a_warm_start_is_a_cache_hit_with_the_seconds_of_vllm(vllm: Seen) -> Non
 def test_a_start_that_compiles_is_no_hit(vllm: Seen, log: str) -> None:
     replay(log)
     report = vllm.look()
-    assert not report.compiles and not report.findings, "torch reports what was compiled"
+    assert not report.compiles and not report.findings, "torch reports the compilations"
 
 
 def test_a_load_that_failed_is_a_finding_with_the_reason_of_vllm(vllm: Seen) -> None:
@@ -152,7 +152,7 @@ def test_two_parts_of_a_model_have_their_own_seconds(vllm: Seen) -> None:
     assert [load.seconds["total"] for load in vllm.compiles()] == [2.0, 0.5]
 
 
-def test_lines_that_vllm_does_not_print_are_heard_and_stay_unprinted(
+def test_lines_that_vllm_does_not_print_are_read_and_stay_unprinted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     logger = logging.getLogger("vllm.compilation.decorators")
@@ -203,7 +203,7 @@ def test_a_folder_that_vllm_derives_is_known_by_its_path(folder: str, key: str) 
 
 
 class Start:
-    """Starts of vLLM on one host, one after another, each a process of its own."""
+    """Consecutive starts of vLLM on one host, each a process of its own."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root, self._patch = root, monkeypatch
@@ -212,7 +212,7 @@ class Start:
         return self.root / "torch_compile_cache" / key
 
     def factors(self, key: str, content: dict[str, object] | str, rank: str = "rank_0_0") -> None:
-        """vLLM keeps the factors of the key next to what it compiles."""
+        """Writes the factors of the key, as vLLM does, next to the compiled code."""
         folder = self.folder(key) / rank / "backbone"
         folder.mkdir(parents=True)
         (folder / FACTORS_FILE).write_text(
@@ -222,7 +222,7 @@ class Start:
     def cause(
         self, key: str, then: Callable[[], None] = lambda: None, rank: str = "rank_0_0"
     ) -> str:
-        """Why the first graph of a start missed; `then`: what vLLM says before."""
+        """The cause of the miss of the first graph of a start; `then` logs vLLM's earlier lines."""
         self._patch.setattr(VLLM_KEY, "parts", {})
         self._patch.setattr(VLLM_KEY, "load_failed", False)
         self._patch.setitem(
@@ -267,7 +267,7 @@ def test_only_max_num_batched_tokens_changed(start: Start) -> None:
     )
 
 
-def said(start: Start, key: str, rank: str = "rank_0_0") -> Callable[[], None]:
+def logged(start: Start, key: str, rank: str = "rank_0_0") -> Callable[[], None]:
     folder = start.folder(key) / rank / "backbone"
     return lambda: logging.getLogger("vllm.compilation.backends").info(
         "Using cache directory: %s for vLLM's torch.compile", folder
@@ -302,15 +302,15 @@ def test_the_first_factor_that_differs_is_the_cause(
     }
     start.factors("one", before)
     start.factors("two", {**before, **changed})
-    start.cause("one", said(start, "one"))
-    assert start.cause("two", said(start, "two")) == ENGINE_CAUSE + cause
+    start.cause("one", logged(start, "one"))
+    assert start.cause("two", logged(start, "two")) == ENGINE_CAUSE + cause
 
 
 def test_another_rank_is_compared_with_its_own_last_start(start: Start) -> None:
     for rank, config in (("rank_0_0", "c0"), ("rank_1_0", "c1")):
         start.factors("one", {"config_hash": config, "code_hash": "d"}, rank)
-        start.cause("one", said(start, "one", rank), rank)
-    assert start.cause("one", said(start, "one"), "rank_0_0") == EMPTY_FOLDER, (
+        start.cause("one", logged(start, "one", rank), rank)
+    assert start.cause("one", logged(start, "one"), "rank_0_0") == EMPTY_FOLDER, (
         "the key is the same, its folder was emptied"
     )
 
@@ -324,7 +324,7 @@ def test_without_factors_the_key_alone_differs_and_no_folder_is_blamed(start: St
     assert "cache folder" not in components()
 
 
-def test_what_could_not_be_loaded_is_compiled_again_because_of_that(start: Start) -> None:
+def test_code_that_could_not_be_loaded_is_compiled_again_for_that_cause(start: Start) -> None:
     start.cause("one")
     assert (
         start.cause("one", lambda: replay("startup_a2_warm.log"))
@@ -332,9 +332,7 @@ def test_what_could_not_be_loaded_is_compiled_again_because_of_that(start: Start
     )
 
 
-def test_a_folder_of_somebodys_choice_is_blamed_as_before(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chosen_folder_is_blamed_as_before(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "two"):
         start.folder = lambda key: start.root / "chosen" / key / "x"  # type: ignore[method-assign]
         monkeypatch.setattr(Start, "rank", "", raising=False)
@@ -342,10 +340,10 @@ def test_a_folder_of_somebodys_choice_is_blamed_as_before(
     assert cause == OTHER_FOLDER
 
 
-def test_the_factors_of_all_ranks_stay_in_the_file(start: Start) -> None:
+def test_the_factors_of_all_ranks_are_kept_in_the_file(start: Start) -> None:
     for rank in ("rank_0_0", "rank_1_0"):
         start.factors("one", {"config_hash": rank}, rank)
-        start.cause("one", said(start, "one", rank), rank)
+        start.cause("one", logged(start, "one", rank), rank)
     run = RunHistory.open(Config("chat", "file:/dev/null", spool=str(start.root / "spool"))).read()
     assert run is not None and set(run.engine) == {"rank_0_0/backbone", "rank_1_0/backbone"}
 
@@ -360,7 +358,7 @@ def test_factors_that_vllm_writes_after_its_line_are_read_later(tmp_path: Path) 
     assert [bool(factors) for factors in key.read().values()] == [True]
 
 
-def test_a_level_that_the_job_sets_later_is_the_jobs(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_level_that_the_job_sets_later_is_kept(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("engine.of.a.test")
     logger.parent.setLevel(logging.WARNING)  # type: ignore[union-attr]
     heard: list[str] = []

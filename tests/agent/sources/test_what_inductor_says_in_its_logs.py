@@ -1,5 +1,5 @@
-"""Fallbacks and skipped CUDA graphs, which inductor tells its logs: told once, quoted without the
-user's code, nothing printed more."""
+"""Fallbacks and skipped CUDA graphs, which inductor logs: reported once, quoted without the user's
+code, and without any additional output."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_skip_that_is_logged_twice_and_counted_once_is_one(seen: Seen) -> None
     )
 
 
-def test_a_skip_that_is_only_counted_is_told_without_a_reason(seen: Seen) -> None:
+def test_a_skip_that_is_only_counted_is_reported_without_a_reason(seen: Seen) -> None:
     torch._dynamo.utils.counters["inductor"]["cudagraph_skips"] += 2
     poll(seen)
     poll(seen)
@@ -94,7 +94,7 @@ def test_many_distinct_sizes_are_recordings_and_no_skip(seen: Seen) -> None:
     assert sizes_found.text == "3 distinct input sizes, each a CUDA graph of its own"
 
 
-def test_a_graph_of_which_no_part_can_be_recorded_is_a_skip_though_torch_says_nothing() -> None:
+def test_a_graph_without_a_recordable_part_is_a_skip_although_torch_logs_nothing() -> None:
     def graph(reasons: list[str], parts: list[object]) -> SimpleNamespace:
         return SimpleNamespace(
             cudagraph_info=SimpleNamespace(cudagraph_fail_reasons=reasons), partition_maps=parts
@@ -111,7 +111,7 @@ def test_a_graph_of_which_no_part_can_be_recorded_is_a_skip_though_torch_says_no
     )
 
 
-def test_a_recording_says_why_it_is_made() -> None:
+def test_a_recording_gives_its_reason() -> None:
     def first() -> str:
         return recording_cause(sys._getframe(), again=False)
 

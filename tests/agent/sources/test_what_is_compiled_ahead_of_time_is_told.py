@@ -1,5 +1,5 @@
-"""`aot_compile`, by which vLLM compiles, is one compilation with its function and no tuning at run
-time; an export is none."""
+"""`aot_compile`, which vLLM uses, is one compilation with its function and no tuning at run time;
+an export is no compilation."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def compiles(tmp_path: Path, what: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.needs("a C++ compiler")
-def test_it_is_one_compilation_of_its_function_with_all_its_seconds(tmp_path: Path) -> None:
+def test_aot_compile_is_one_compilation_of_its_function_with_all_its_seconds(
+    tmp_path: Path,
+) -> None:
     [told] = compiles(tmp_path, "aot")
     assert (told["kind"], told["outcome"], told["frame"]) == ("first", "ok", "forward")
     assert told["file"].endswith("serve.py") and told["backend"] == "inductor"

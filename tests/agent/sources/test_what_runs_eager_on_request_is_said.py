@@ -1,5 +1,5 @@
-"""A stance, a switch that turns compiling off, and frames that torch skips in silence: calls count
-as eager by that cause."""
+"""A stance, a switch that turns compiling off, and frames that torch skips without a message: calls
+count as eager by that cause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.agent.sources.conftest import Seen, latched
+from tests.agent.sources.conftest import Seen, eager_fallbacks
 from tests.agent.sources.test_a_call_counts_as_compiled_or_eager import doubled, one_region, watched
 
 
@@ -28,7 +28,7 @@ def poll(seen: Seen) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_a_stance_counts_for_as_long_as_it_lasts_however_short(watching: Seen) -> None:
+def test_a_stance_counts_exactly_while_it_lasts(watching: Seen) -> None:
     call = watched(doubled)
     call(torch.ones(3))
     watching.look()
@@ -40,7 +40,7 @@ def test_a_stance_counts_for_as_long_as_it_lasts_however_short(watching: Seen) -
     assert (region.compiled, region.eager_by, region.unknown) == (4, {"stance": 4}, 0)
 
 
-def test_a_frozen_process_runs_what_it_knows_compiled_and_the_rest_eager(watching: Seen) -> None:
+def test_a_frozen_process_runs_known_code_compiled_and_the_rest_eager(watching: Seen) -> None:
     call = watched(doubled, dynamic=False)
     call(torch.ones(3))
     watching.look()
@@ -51,7 +51,7 @@ def test_a_frozen_process_runs_what_it_knows_compiled_and_the_rest_eager(watchin
     assert (region.compiled, region.eager_by) == (1, {"stance": 2})
 
 
-def test_a_stance_that_was_set_before_us_is_found() -> None:
+def test_a_stance_set_before_the_agent_is_found() -> None:
     with torch.compiler.set_stance("force_eager"):
         seen = Seen()
         try:
@@ -74,7 +74,7 @@ def test_a_frame_that_met_the_switch_stays_eager_after_it(watching: Seen) -> Non
     with torch._dynamo.config.patch(disable=True):
         call(torch.ones(3))
     poll(watching)
-    (fact,) = latched(watching.look())
+    (fact,) = eager_fallbacks(watching.look())
     assert (fact.data["frame"], fact.data["cause"], fact.data["reason"]) == (
         "doubled",
         "disabled",
@@ -96,11 +96,11 @@ def test_the_environment_variable_counts_as_disabled(
     assert one_region(watching).eager_by == {"disabled": 3}
 
 
-def test_a_frame_first_called_inside_a_dispatch_mode_is_skipped_for_ever(watching: Seen) -> None:
+def test_a_frame_first_called_inside_a_dispatch_mode_is_skipped_permanently(watching: Seen) -> None:
     call = watched(doubled)
     with Passing():
         call(torch.ones(3))
-    (fact,) = latched(watching.look())
+    (fact,) = eager_fallbacks(watching.look())
     assert (fact.data["frame"], fact.data["cause"]) == ("doubled", "skip")
     assert "dispatch mode" in fact.data["reason"]
     for _ in range(3):
@@ -121,18 +121,18 @@ def test_library_code_that_torch_never_compiles_makes_no_call_eager(watching: Se
     for _ in range(3):
         call(torch.ones(3))
     report = watching.look()
-    assert latched(report) == []
+    assert eager_fallbacks(report) == []
     assert {cause for region in report.regions for cause in region.eager_by} == set()
 
 
-def test_a_function_without_tensors_is_not_called_eager(watching: Seen) -> None:
+def test_a_function_without_tensors_is_not_counted_as_eager(watching: Seen) -> None:
     call = watched(lambda items: len(items))
     for _ in range(4):
         call([1, 2])
-    assert latched(watching.look()) == []
+    assert eager_fallbacks(watching.look()) == []
 
 
-def test_what_torch_hands_back_uncompiled_is_disabled_for_good(
+def test_a_callable_that_torch_returns_uncompiled_is_disabled_permanently(
     watching: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
@@ -149,7 +149,7 @@ def test_what_torch_hands_back_uncompiled_is_disabled_for_good(
     ] * 2
 
 
-def test_a_module_whose_class_stays_eager_is_disabled_though_torch_looks_it_up(
+def test_a_module_with_a_disabled_class_is_disabled_although_torch_looks_it_up(
     watching: Seen,
 ) -> None:
     class Layer(torch.nn.Linear):
@@ -167,7 +167,7 @@ def test_a_module_whose_class_stays_eager_is_disabled_though_torch_looks_it_up(
     assert region.sampled >= 3
 
 
-def test_a_mark_that_torch_compile_takes_off_disables_nothing(watching: Seen) -> None:
+def test_a_mark_that_torch_compile_removes_disables_nothing(watching: Seen) -> None:
     ran: list[int] = []
 
     def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:
@@ -187,7 +187,7 @@ def test_a_mark_that_torch_compile_takes_off_disables_nothing(watching: Seen) ->
         assert (region.eager_by, region.compiled) == ({}, region.sampled)
 
 
-def test_what_is_disabled_alone_but_for_what_it_calls_is_counted_by_its_lookups(
+def test_a_callable_disabled_without_its_callees_is_counted_by_its_lookups(
     watching: Seen,
 ) -> None:
     call = watched(torch.compiler.disable(doubled, recursive=False))

@@ -1,4 +1,4 @@
-"""Servers that spoil a TLS handshake, each in a way of its own, and one that is well."""
+"""Servers that break a TLS handshake, each in its own way, and one healthy server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BYTE_SECONDS = 0.05
 def encrypted(
     path: Path, onward: int, *, newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
 ) -> Handler:
-    """Hands each request that comes over TLS to the port behind."""
+    """Forwards each request that arrives over TLS to the plain port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
     context.set_ciphers("ALL:@SECLEVEL=0")
@@ -41,7 +41,7 @@ def silent(connection: socket.socket) -> None:
 
 
 def trickling(connection: socket.socket) -> None:
-    """A record of 16 KiB, byte for byte."""
+    """A record of 16 KiB, sent byte by byte."""
     connection.recv(65536)
     connection.sendall(b"\x16\x03\x03\x3f\xff")
     while True:
@@ -71,7 +71,7 @@ WITHOUT_A_CERTIFICATE: dict[str, Handler] = {
     "closed in the middle": half,
     "no TLS at all": plain,
 }
-WITH_A_CERTIFICATE = ("expired", "signed by nobody", "for another host", "TLS 1.0 alone")
+WITH_A_CERTIFICATE = ("expired", "signed by no authority", "for another host", "TLS 1.0 alone")
 
 
 def spoiled(kind: str, folder: Path, onward: int) -> tuple[Handler, Path]:
@@ -88,4 +88,4 @@ def spoiled(kind: str, folder: Path, onward: int) -> tuple[Handler, Path]:
     (folder / "trusted").mkdir()
     return handler, certificate(
         folder / "trusted", "localhost", NOW + DAY
-    ) if kind == "signed by nobody" else path
+    ) if kind == "signed by no authority" else path

@@ -1,5 +1,5 @@
-"""A name server that a test can silence, and processes that ask it alone: by glibc's own resolver,
-in a mount namespace of their own."""
+"""A name server that a test can silence, and processes that ask only this server: through glibc's
+resolver, in their own mount namespace."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ IPV4 = 1
 
 
 class NameServer:
-    """Says of every name that it is this host, once it is `awake`; until then it takes questions
-    and says nothing."""
+    """Resolves every name to this host once it is `awake`; until then it accepts queries and does
+    not answer."""
 
     def __init__(self, sock: socket.socket, folder: Path) -> None:
         self.awake = threading.Event()
@@ -45,7 +45,7 @@ class NameServer:
                     self._sock.sendto(_answer(question), client)
 
     def start(self, program: str, *arguments: str, **settings: str) -> subprocess.Popen[str]:
-        """A process with the agent's settings, whose names this server looks up."""
+        """A process with the agent's settings that resolves names through this server."""
         words = [
             "unshare",
             "--mount",
@@ -64,18 +64,18 @@ class NameServer:
         return process
 
     def end(self) -> None:
-        """Ends what a failed test left."""
+        """Stops what a failed test left behind."""
         for process in self._started:
             process.kill()
             process.wait(60)
         with suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
-        self._thread.join(10)  # the kernel frees the port once no thread reads from it
+        self._thread.join(10)  # the kernel frees the port once no thread reads from the socket
 
 
 def _answer(question: bytes) -> bytes:
-    """127.0.0.1 for a question of IPv4, nothing for another one; the question is repeated without
-    what follows it."""
+    """127.0.0.1 for an IPv4 query, no record for another query; the answer repeats the query
+    without its additional records."""
     end = question.index(b"\0", 12) + 5
     (kind,) = struct.unpack(">H", question[end - 4 : end - 2])
     found = (
@@ -93,7 +93,7 @@ def _answer(question: bytes) -> bytes:
 
 @contextmanager
 def name_server(folder: Path) -> Iterator[NameServer]:
-    """At port 53 of an address that is this host's and nobody else uses."""
+    """A name server at port 53 of a loopback address that no other program uses."""
     need("root, to mount")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind((ADDRESS, 53))

@@ -1,6 +1,6 @@
-"""A dashboard whose TLS handshake fails or never ends: calls and the end of the job are not held
-up, the fault is counted and said once with the setting to look at, and every window arrives once a
-good server is there."""
+"""If the TLS handshake with the dashboard fails or never ends, calls and the end of the job do not
+wait, the fault is counted and logged once with the setting to check, and every window arrives once
+a good server is reachable."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ print(json.dumps([calls, time.monotonic() - began, found.failures, sum(found.ref
 
 
 class Changing:
-    """A server that is one at first and another later, at the same port."""
+    """A server whose behaviour changes later, at the same port."""
 
     def __init__(self, first: Handler) -> None:
         self.handler = first
@@ -61,7 +61,7 @@ class Changing:
 
 
 @pytest.mark.parametrize("kind", [*WITHOUT_A_CERTIFICATE, *WITH_A_CERTIFICATE])
-def test_what_could_not_be_sent_arrives_once_a_good_server_is_there(
+def test_pending_windows_arrive_once_a_good_server_is_reachable(
     kind: str, dashboard: Dashboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handler, trusted = spoiled(kind, tmp_path, dashboard.port)
@@ -79,7 +79,11 @@ def test_what_could_not_be_sent_arrives_once_a_good_server_is_there(
         assert seconds < EXIT_SECONDS * MARGIN
         assert failures == counted > 4
         [line] = done.stderr.splitlines()
-        advice = CERTIFICATE if kind in ("expired", "signed by nobody", "for another host") else TLS
+        advice = (
+            CERTIFICATE
+            if kind in ("expired", "signed by no authority", "for another host")
+            else TLS
+        )
         assert line.startswith(
             "compilewatch: the reports of this process do not reach the dashboard ("
         )
@@ -94,9 +98,7 @@ def test_what_could_not_be_sent_arrives_once_a_good_server_is_there(
     assert_sent_once(dashboard)
 
 
-def test_calls_go_on_while_a_handshake_is_under_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_continue_during_a_handshake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "READ_SECONDS", 600.0)
     monkeypatch.setattr(connection, "TOTAL_SECONDS", 600.0)
     begun, over = threading.Event(), threading.Event()

@@ -1,6 +1,5 @@
-"""A look-up of a name that nobody answers, in the resolver of the system: it cannot be ended, and
-neither the job nor its children wait for it; once the name server answers, every window arrives,
-once."""
+"""An unanswered name look-up in the system resolver cannot be cancelled; neither the job nor its
+children wait for it, and once the name server answers, every window arrives once."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from tests.agent.server import Dashboard, assert_sent_once
 
 CALLS, LIMIT, MARGIN = 500, 1.0, 10
 SILENCE = 100.0
-"""Seconds that one look-up takes where nobody answers: more than anything else here."""
+"""Seconds that one unanswered look-up takes: longer than every other wait here."""
 JOB = """
 import json, os, signal, sys, time, compilewatch
 from compilewatch import agent as client; from compilewatch.export import sender
@@ -42,7 +41,7 @@ def stay():
         time.sleep(0.01)
 
 print("ready", flush=True)
-sys.stdin.readline()  # the look-up is under way
+sys.stdin.readline()  # the look-up is in progress
 calls(250)
 child = os.fork()
 if not child:
@@ -68,7 +67,7 @@ def names(tmp_path: Path) -> Iterator[NameServer]:
 
 
 def forked(names: NameServer, how: str, dashboard: Dashboard, spool: Path) -> subprocess.Popen[str]:
-    """A job that has called and forked while a look-up was under way."""
+    """A job that has called and forked during a look-up."""
     process = names.start(JOB, how, **settings(dashboard, spool))
     assert process.stdin is not None and process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -103,7 +102,7 @@ def test_neither_job_nor_child_waits(
     arrived(dashboard)
 
 
-def test_what_waited_arrives_once_the_name_server_answers(
+def test_pending_windows_arrive_once_the_name_server_answers(
     names: NameServer, dashboard: Dashboard, tmp_path: Path
 ) -> None:
     process = forked(names, "stay", dashboard, tmp_path / "spool")
@@ -116,7 +115,7 @@ def test_what_waited_arrives_once_the_name_server_answers(
 
 
 def arrived(dashboard: Dashboard) -> None:
-    """Each process's calls, once."""
+    """The calls of each process arrived once."""
     calls: dict[str, int] = {}
     for (instance, _, _), report in dashboard.acked.items():
         calls[instance] = calls.get(instance, 0) + sum(

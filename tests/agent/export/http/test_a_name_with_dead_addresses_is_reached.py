@@ -1,5 +1,5 @@
-"""A name that stands for several addresses: those that are dead cost one request its time, and not
-every request."""
+"""A name that resolves to several addresses: a dead address delays one request, not every
+request."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SHORT = 0.2
 BODY = b'{"v":1,"reports":[]}'
 OURS = b'HTTP/1.1 200 OK\r\n\r\n{"cw": 1, "acked": [], "next_seq": 1}'
 ABSENT = 12
-"""DECnet, which no Linux has: an address of it is to a system as one of IPv6 is to a system without
-that."""
+"""DECnet, which Linux does not support: its addresses act like IPv6 addresses on a system without
+IPv6."""
 Place = tuple[Any, ...]
 Resolve = Callable[..., None]
 
 
 @pytest.fixture
 def resolve(monkeypatch: pytest.MonkeyPatch) -> Resolve:
-    """Has the name stand for these addresses, after some seconds."""
+    """Resolves the name to these addresses after `seconds`."""
 
     def name(*places: Place, seconds: float = 0.0) -> None:
         def found(*given: object, **named: object) -> list[Place]:
@@ -48,7 +48,7 @@ def good() -> Iterator[Place]:
 
 @pytest.fixture
 def silent() -> Iterator[Callable[[], Place]]:
-    """Addresses at which a connection attempt is not answered: the queue there is full."""
+    """Addresses that do not answer a connection attempt: the accept queue is full."""
     with ExitStack() as stack:
 
         def make() -> Place:
@@ -64,21 +64,19 @@ def silent() -> Iterator[Callable[[], Place]]:
         yield make
 
 
-def test_an_address_that_the_system_has_no_sockets_for_is_passed_over(
-    resolve: Resolve, good: Place
-) -> None:
+def test_an_address_of_an_unsupported_family_is_skipped(resolve: Resolve, good: Place) -> None:
     with pytest.raises(OSError):
         socket.socket(ABSENT, socket.SOCK_STREAM)
     resolve((ABSENT, ("1.1", 1)), good)
     assert HttpTransport("http://two.example", "k").send(BODY).ack is not None
 
 
-def test_an_ipv6_address_without_a_route_is_passed_over(resolve: Resolve, good: Place) -> None:
+def test_an_ipv6_address_without_a_route_is_skipped(resolve: Resolve, good: Place) -> None:
     resolve((socket.AF_INET6, ("2001:db8::1", 9, 0, 0)), good)
     assert HttpTransport("http://two.example", "k").send(BODY).ack is not None
 
 
-def test_dead_addresses_that_use_up_a_requests_time_are_tried_last_from_then_on(
+def test_dead_addresses_that_use_up_a_request_are_tried_last_afterwards(
     resolve: Resolve, good: Place, silent: Callable[[], Place], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_module, "CONNECT_SECONDS", SHORT)
@@ -97,10 +95,10 @@ def test_dead_addresses_that_use_up_a_requests_time_are_tried_last_from_then_on(
     assert transport._state.dead == {place for _, place in dead}
     monkeypatch.setattr(connection_module, "CONNECT_SECONDS", 600.0)
     monkeypatch.setattr(connection_module, "TOTAL_SECONDS", 600.0)
-    assert transport.send(BODY).ack is not None  # the good one first
+    assert transport.send(BODY).ack is not None  # the good address first
 
 
-def test_when_all_have_died_they_are_tried_in_their_order_again(
+def test_addresses_that_all_died_are_tried_in_their_order_again(
     resolve: Resolve, good: Place
 ) -> None:
     nobody = itertools.count(1)
@@ -113,10 +111,11 @@ def test_when_all_have_died_they_are_tried_in_their_order_again(
     assert transport.send(BODY).ack is not None
     resolve(good)
     assert transport.send(BODY).ack is not None
-    assert transport._state.dead == set()  # an address that the name has no more is forgotten
+    # An address that the name no longer resolves to is forgotten.
+    assert transport._state.dead == set()
 
 
-def test_the_time_of_a_request_begins_once_its_name_is_looked_up(
+def test_the_time_limit_of_a_request_starts_after_the_name_look_up(
     resolve: Resolve, good: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_module, "TOTAL_SECONDS", 2.0)

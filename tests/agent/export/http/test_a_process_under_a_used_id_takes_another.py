@@ -1,5 +1,5 @@
-"""Two processes with one instance id, as a copied state leaves them: the dashboard refuses one,
-which goes on under another id."""
+"""Two processes with one instance id, as a copied state leaves them: the dashboard refuses one
+process, which continues under another id."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_contested_window_waits_for_another_id_with_numbers_from_one() -> None
     assert outbox.rejected_windows == 0 and sender.refusals["rejected: range_conflict"] == 1
 
 
-def test_a_window_whose_answer_is_lost_is_settled_under_the_earlier_id_first() -> None:
+def test_a_window_with_a_lost_answer_is_settled_under_the_earlier_id_first() -> None:
     outbox = filled(1, 2)
     outbox.next_batch()
     answered(outbox, Ack([], 1, rejected=[Rejected((1, 1), "range_conflict")]))
@@ -58,7 +58,7 @@ def test_a_window_whose_answer_is_lost_is_settled_under_the_earlier_id_first() -
     assert outbox.renewable
 
 
-def test_a_restored_process_sends_what_waits_as_its_original_does() -> None:
+def test_a_restored_process_sends_its_pending_windows_like_the_original() -> None:
     outbox = filled(3)
     outbox.mark_copied()
     outbox.add(Report((4, 4), (0.0, 4.0)))
@@ -67,7 +67,7 @@ def test_a_restored_process_sends_what_waits_as_its_original_does() -> None:
     assert outbox.renewable and outbox.renumber() == 1
 
 
-def test_what_a_dead_process_left_is_refused_and_counted() -> None:
+def test_windows_that_a_dead_process_left_are_refused_and_counted() -> None:
     outbox = filled(1)
     answered(outbox, Ack([], 1, rejected=[Rejected((1, 1), "range_conflict")]), renews=False)
     assert not len(outbox) and outbox.rejected_windows == 1

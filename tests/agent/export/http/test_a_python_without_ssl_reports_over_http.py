@@ -1,5 +1,4 @@
-"""A Python that was built without OpenSSL reports over http, and says over https what is
-missing."""
+"""A Python built without OpenSSL reports over http, and for https logs the missing module."""
 
 from __future__ import annotations
 

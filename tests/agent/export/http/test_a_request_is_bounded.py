@@ -1,5 +1,5 @@
-"""Whatever the other side does, a request ends within its time and reads no more than an answer may
-hold."""
+"""Every request ends within its time limit and reads no more than the maximum answer size, for
+every behaviour of the server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ BODY = b'{"v":1,"reports":[]}'
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A twentieth of the real limits: what is tested is that each of them holds, whatever it is."""
+    """A twentieth of the real limits: the test checks that each limit is enforced, not its
+    value."""
     assert (
         connection_module.CONNECT_SECONDS,
         connection_module.READ_SECONDS,
@@ -35,8 +36,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drip(first: bytes, then: bytes) -> Handler:
-    """Reads the request, says the first part, then the other one over and over, slowly enough to be
-    in time for every read."""
+    """Reads the request, sends the first part, then the second part repeatedly, in time for every
+    read."""
 
     def handle(connection: socket.socket) -> None:
         connection.recv(65536)
@@ -69,13 +70,13 @@ SLOW: dict[str, Handler] = {
     "one chunk after another": drip(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"
     ),
-    "nobody reads the request": deaf,
+    "the request is never read": deaf,
 }
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "through a proxy"])
 @pytest.mark.parametrize("handler", SLOW.values(), ids=SLOW.keys())
-def test_it_ends_in_time(handler: Handler, scheme: str) -> None:
+def test_a_request_ends_in_time(handler: Handler, scheme: str) -> None:
     body = incompressible(6 << 20) if handler is deaf else BODY
     with wire_server(handler) as server:
         transport = {
@@ -120,7 +121,7 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("handler", FLOODS.values(), ids=FLOODS.keys())
-def test_no_more_is_read_than_an_answer_may_hold(
+def test_a_request_reads_at_most_the_maximum_answer_size(
     handler: Handler, read: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_module, "TOTAL_SECONDS", 60.0)
@@ -129,12 +130,12 @@ def test_no_more_is_read_than_an_answer_may_hold(
         HttpTransport(f"http://127.0.0.1:{server.port}", "k").send(BODY)
     assert (
         read() <= connection_module.MAX_RESPONSE_BYTES + 8192
-    )  # one buffer beyond is how the end is seen
+    )  # one buffer beyond the limit shows the end
 
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
-    """How many bytes were received."""
+    """The number of received bytes."""
     total = [0]
     real = connection_module.BoundedSocket.receive
 
@@ -154,7 +155,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
     yield lambda: total[0]
 
 
-def test_a_name_with_many_addresses_that_nobody_answers_at_ends_in_time(
+def test_a_name_with_many_unanswered_addresses_ends_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with socket.socket() as full:
@@ -176,7 +177,7 @@ def test_a_name_with_many_addresses_that_nobody_answers_at_ends_in_time(
             filler.close()
 
 
-def test_one_address_that_does_not_answer_leaves_time_for_the_next(
+def test_one_unanswered_address_leaves_time_for_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def handle(connection: socket.socket) -> None:
@@ -209,11 +210,13 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
             before = before or count()
             assert count() <= before + 3, (
                 number
-            )  # the server's own end of a connection may still be closing
+            )  # the server may still be closing its own end of a connection
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "through a proxy"])
-def test_another_thread_can_end_it(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_thread_can_interrupt_a_request(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connection_module, "TOTAL_SECONDS", 120.0)
     monkeypatch.setattr(connection_module, "READ_SECONDS", 120.0)
     waiting = threading.Event()
@@ -233,7 +236,7 @@ def test_another_thread_can_end_it(scheme: str, monkeypatch: pytest.MonkeyPatch)
                 "https://dashboard.example", "k", f"http://{host}"
             ),
         }[scheme]()
-        transport.interrupt()  # nothing is under way
+        transport.interrupt()  # no request is in progress
         threading.Thread(
             target=lambda: waiting.wait(30) and transport.interrupt(), daemon=True
         ).start()

@@ -18,13 +18,13 @@ OK = b"HTTP/1.1 200 OK\r\n"
 WHOLE = {
     "a length": b"Content-Length: 4\r\n\r\nbodyrest",
     "no length": b"\r\nbody",
-    "a length that is no number": b"Content-Length: four\r\n\r\nbody",
+    "a length that is not a number": b"Content-Length: four\r\n\r\nbody",
     "a negative length": b"Content-Length: -4\r\n\r\nbody",
     "chunks": b"Transfer-Encoding: Chunked\r\n\r\n1\r\nb\r\n3;name=value\r\nody\r\n0\r\nTrailer: x\r\n\r\n",
     "chunks and a length": b"content-length: 99\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
     "bare line feeds": b"Content-Length:4\n\nbody",
     "a header twice": b"Content-Length: 4\r\nContent-Length: 9\r\n\r\nbody",
-    "a line that is no header": b"words\r\nContent-Length: 4\r\n\r\nbody",
+    "a line that is not a header": b"words\r\nContent-Length: 4\r\n\r\nbody",
 }
 BROKEN = {
     "nothing": b"",

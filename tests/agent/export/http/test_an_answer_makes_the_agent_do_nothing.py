@@ -1,5 +1,5 @@
-"""An answer that would have the agent open a file, ask another address, or unpack a bomb
-acknowledges nothing; none of it is done."""
+"""An answer that asks the agent to open a file, contact another address or unpack a bomb
+acknowledges nothing, and the agent does none of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLACES = (
 
 @pytest.mark.parametrize("status", [200, 201, 300, 302, 307, 308])
 @pytest.mark.parametrize("place", PLACES)
-def test_no_place_that_it_names_is_looked_at(place: str, status: int, tmp_path: Path) -> None:
+def test_no_place_that_an_answer_names_is_accessed(place: str, status: int, tmp_path: Path) -> None:
     target = tmp_path / "answer.json"
     target.write_text(json.dumps(ACK))
     with wire_server(lambda connection: None) as canary:
@@ -54,7 +54,7 @@ def test_no_place_that_it_names_is_looked_at(place: str, status: int, tmp_path: 
     "header",
     ["Content-Encoding: gzip", "Transfer-Encoding: gzip", "Content-Encoding: deflate, gzip"],
 )
-def test_what_is_compressed_stays_so(header: str) -> None:
+def test_a_compressed_answer_is_not_unpacked(header: str) -> None:
     bomb = gzip.compress(json.dumps(ACK).encode() + b" " * (60 << 20))
     assert len(bomb) < MAX_RESPONSE_BYTES
     head = f"HTTP/1.1 200 OK\r\n{header}\r\nContent-Length: {len(bomb)}\r\n\r\n".encode()

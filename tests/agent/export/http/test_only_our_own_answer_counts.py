@@ -1,4 +1,4 @@
-"""Whatever status comes with whatever body: only our own 200 that names ranges acknowledges, only a
+"""For every combination of status and body: only our own 200 that names ranges acknowledges, only a
 marked 4xx is final."""
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ ACK = json.dumps({"cw": 1, "acked": [[1, 3]], "next_seq": 4}).encode()
 REFUSAL = json.dumps({"cw": 1, "code": "bad_key", "detail": "unknown"}).encode()
 BODIES = {
     "HTML": b"<html><body>All is well</body></html>",
-    "JSON of somebody else": b'{"acked": [[1, 3]], "next_seq": 4}',
+    "JSON of another program": b'{"acked": [[1, 3]], "next_seq": 4}',
     "nothing": b"",
     "our refusal": REFUSAL,
     "our acknowledgement": ACK,
 }
-STATUSES = [101, *range(200, 600)]  # 100, 102 and 103 are no answers: the answer comes after them
+# 100, 102 and 103 are not final answers: the answer comes after them.
+STATUSES = [101, *range(200, 600)]
 
 
 class Scripted:
-    """Answers each connection with what is next."""
+    """Answers each connection with the next scripted response."""
 
     def __init__(self) -> None:
         self.reply = b""
@@ -38,7 +39,7 @@ class Scripted:
 
 @pytest.fixture(scope="module")
 def answers() -> Iterator[dict[tuple[int, str], Answer]]:
-    """What the agent makes of each status with each body."""
+    """The agent's reading of each status with each body."""
     script = Scripted()
     with wire_server(script) as server:
         transport = HttpTransport(f"http://127.0.0.1:{server.port}", "k")
@@ -71,13 +72,13 @@ def test_only_a_4xx_in_our_words_is_final(answers: dict[tuple[int, str], Answer]
     assert {place for place, answer in answers.items() if answer.final} == expected
 
 
-def test_every_other_answer_says_what_it_was(answers: dict[tuple[int, str], Answer]) -> None:
+def test_every_other_answer_names_its_problem(answers: dict[tuple[int, str], Answer]) -> None:
     silent = {
         place
         for place, answer in answers.items()
         if answer.ack is None and f"HTTP {place[0]}" not in answer.problem
     }
-    # A 200 in our words that cannot be read says which field is wrong instead.
+    # For a 200 in our words that cannot be read, the problem names the wrong field instead.
     assert silent == {(200, "our refusal")}
     assert answers[200, "our refusal"].problem.startswith("an answer that cannot be read: acked")
 
@@ -95,7 +96,7 @@ def test_every_other_answer_says_what_it_was(answers: dict[tuple[int, str], Answ
         {"cw": 1, "acked": [[1, 3]], "next_seq": 4, "held": "all"},
     ],
 )
-def test_an_acknowledgement_that_is_none_is_none(ack: dict[str, object]) -> None:
+def test_a_malformed_acknowledgement_acknowledges_nothing(ack: dict[str, object]) -> None:
     script = Scripted()
     script.reply = b"HTTP/1.1 200 OK\r\n\r\n" + json.dumps(ack).encode()
     with wire_server(script) as server:

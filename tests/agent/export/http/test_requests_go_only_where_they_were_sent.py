@@ -1,5 +1,5 @@
-"""A request goes to the address that was set and to no other: no redirect, no proxy of the
-environment, no library in between."""
+"""A request goes only to the configured address: no redirect, no proxy of the environment, no
+library in between."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEY = "cw_ing_test"
 
 
 def kept(requests: list[bytes], answer: bytes = OURS) -> Handler:
-    """Keeps each request and answers it."""
+    """Records each request and answers it."""
 
     def handle(connection: socket.socket) -> None:
         requests.append(request_read(connection))
@@ -83,7 +83,7 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch
         assert canary.connections == 0
 
 
-def test_the_proxy_that_was_set_is_used_for_plain_http() -> None:
+def test_the_configured_proxy_is_used_for_plain_http() -> None:
     requests: list[bytes] = []
     with wire_server(kept(requests)) as proxy:
         answer = through(proxy, "http://dashboard.example:8080/base").send(BODY)
@@ -115,7 +115,7 @@ def through(proxy: WireServer, endpoint: str) -> HttpTransport:
     return HttpTransport(endpoint, KEY, f"http://ada:pa%20ss@127.0.0.1:{proxy.port}")
 
 
-def test_a_name_that_is_not_ascii_is_sent_as_dns_writes_it() -> None:
+def test_a_non_ascii_name_is_sent_in_its_dns_form() -> None:
     requests: list[bytes] = []
     with wire_server(kept(requests)) as proxy:
         through(proxy, "http://bücher.example").send(BODY)
@@ -145,7 +145,7 @@ print(json.dumps([answer.ack is not None, seen, is_instrumentation_enabled(), is
 """
 
 
-def test_tracing_is_told_to_look_away_and_patched_methods_are_not_called() -> None:
+def test_tracing_is_suppressed_and_patched_methods_are_not_called() -> None:
     with wire_server(answering(OURS)) as server:
         words = [sys.executable, "-c", TRACED, f"http://127.0.0.1:{server.port}"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
@@ -153,7 +153,7 @@ def test_tracing_is_told_to_look_away_and_patched_methods_are_not_called() -> No
     assert json.loads(done.stdout) == [True, [[False, False]], True, True]
 
 
-def test_an_answer_says_no_more_than_it_is() -> None:
+def test_a_foreign_answer_does_not_leak_its_content() -> None:
     with wire_server(
         answering(b'HTTP/1.1 200 OK\r\n\r\n{"cw": true, "acked": [[1, 1]], "next_seq": 2}')
     ) as server:

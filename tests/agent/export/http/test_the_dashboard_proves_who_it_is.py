@@ -1,5 +1,5 @@
-"""https means that the certificate is trusted, holds now, and names the host of the endpoint;
-nothing is sent before."""
+"""With https, the certificate must be trusted, valid now, and issued for the host of the endpoint;
+nothing is sent before this check."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def encrypted(
 def trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, datetime.datetime], Path]:
-    """Makes a certificate and has it trusted."""
+    """Creates a certificate and makes it trusted."""
 
     def make(name: str, until: datetime.datetime = NOW + DAY) -> Path:
         path = certificate(tmp_path, name, until)
@@ -54,7 +54,7 @@ def trusted(
 Trusted = Callable[..., Path]
 
 
-def test_a_trusted_certificate_for_the_name_is_enough_directly_and_through_a_proxy(
+def test_a_trusted_certificate_for_the_name_is_accepted_directly_and_through_a_proxy(
     trusted: Trusted,
 ) -> None:
     requests: list[bytes] = []
@@ -79,7 +79,7 @@ def test_a_trusted_certificate_for_the_name_is_enough_directly_and_through_a_pro
 
 
 def pass_on(one: socket.socket, other: socket.socket) -> None:
-    """Bytes in both directions until one side ends."""
+    """Forwards bytes in both directions until one side ends."""
     import select
 
     while True:
@@ -98,7 +98,7 @@ def pass_on(one: socket.socket, other: socket.socket) -> None:
         ("localhost", NOW + DAY, False, "self.signed"),
     ],
 )
-def test_a_certificate_for_another_name_or_expired_or_unknown_is_not(
+def test_a_certificate_that_is_expired_unknown_or_for_another_name_is_refused(
     name: str, until: datetime.datetime, trust: bool, why: str, trusted: Trusted, tmp_path: Path
 ) -> None:
     requests: list[bytes] = []
@@ -111,7 +111,7 @@ def test_a_certificate_for_another_name_or_expired_or_unknown_is_not(
     assert requests == []
 
 
-def test_an_old_version_of_tls_is_not_spoken(trusted: Trusted) -> None:
+def test_an_old_version_of_tls_is_refused(trusted: Trusted) -> None:
     requests: list[bytes] = []
     with (
         wire_server(
@@ -123,9 +123,7 @@ def test_an_old_version_of_tls_is_not_spoken(trusted: Trusted) -> None:
     assert requests == []
 
 
-def test_certificates_that_were_replaced_on_disk_are_read_again(
-    trusted: Trusted, tmp_path: Path
-) -> None:
+def test_certificates_replaced_on_disk_are_read_again(trusted: Trusted, tmp_path: Path) -> None:
     requests: list[bytes] = []
     old = trusted("localhost", NOW - DAY)
     with wire_server(encrypted(old, requests)) as server:

@@ -1,5 +1,5 @@
-"""A dashboard that was restored from a backup says what it holds; what was acknowledged in the last
-ten minutes is sent to it again."""
+"""A dashboard that was restored from a backup reports which windows it holds; windows that were
+acknowledged in the last ten minutes and are missing are sent again."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Sending:
         )
 
     def window(self, held: list[SeqRange] | None = None, next_seq: int | None = None) -> list[int]:
-        """The next window; answers with what was sent for it."""
+        """Closes the next window; returns the numbers that were sent."""
         self.seq += 1
         self.now += 10.0
         self.outbox.add(Report((self.seq, self.seq), (0.0, 1.0)))
         return self.send(held, next_seq)
 
     def send(self, held: list[SeqRange] | None = None, next_seq: int | None = None) -> list[int]:
-        """One request, and the answer that the dashboard holds this much."""
+        """One request, with an answer that the dashboard holds these ranges."""
         sent = [entry.seq for entry in self.outbox.next_batch()]
         if sent:
             ack = Ack(sent, next_seq or sent[-1][1] + 1, held=held)
@@ -47,12 +47,12 @@ class Sending:
 
 
 @pytest.mark.parametrize("known", ["held", "next_seq"])
-def test_what_is_missing_is_sent_again_once(known: str) -> None:
+def test_missing_windows_are_sent_again_once(known: str) -> None:
     one = Sending()
     for _ in range(20):
         assert len(one.window()) == 1
-    # Restored from what it was at window 15. With the new window in, the next number alone would
-    # not show it.
+    # The dashboard was restored from its state at window 15. Once the new window is stored, the
+    # next number alone does not show the gap.
     assert one.window(
         **({"held": [(1, 15), (21, 21)]} if known == "held" else {"next_seq": 16})
     ) == [21]
@@ -73,7 +73,7 @@ def test_a_dashboard_that_forgot_the_instance_gets_the_last_ten_minutes() -> Non
     assert one.send() == []
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_windows_kept_for_a_resend_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail_module, "MAX_BYTES", 1000)
     now = 0.0
     tail = RecentlyAcked(lambda: now)
@@ -82,7 +82,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tail.pop_lost([]) == []
 
 
-def test_a_server_that_acknowledges_and_never_holds_is_not_asked_for_ever() -> None:
+def test_resends_to_a_server_that_never_stores_are_limited() -> None:
     one = Sending()
     one.window(held=[])
     again = 0
@@ -91,11 +91,11 @@ def test_a_server_that_acknowledges_and_never_holds_is_not_asked_for_ever() -> N
     assert again == MAX_RESENDS
 
 
-def test_a_number_that_will_never_come_makes_no_noise() -> None:
+def test_a_number_that_will_never_arrive_causes_no_resend() -> None:
     one = Sending()
     for _ in range(3):
         one.window()
-    one.seq += 1  # the fourth was refused for good
+    one.seq += 1  # the fourth window was refused permanently
     for _ in range(50):
         assert one.window(held=[(1, 3), (5, one.seq + 1)]) == [one.seq]
         assert one.send() == []

@@ -1,4 +1,4 @@
-"""The outbound seam: it acknowledges what it is sent and keeps it."""
+"""A fake transport: it acknowledges every window that it receives and keeps it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compilewatch.wire.ack import Ack
 
 
 class Collector:
-    """Stands where the transport stands; `answers` are given first."""
+    """Replaces the transport; `answers` are returned first."""
 
     def __init__(self) -> None:
         self.windows: list[tuple[str, tuple[int, int]]] = []
@@ -17,7 +17,7 @@ class Collector:
         self.answers: list[Answer] = []
 
     def send(self, body: bytes) -> Answer:
-        """Takes a request as the dashboard does."""
+        """Accepts a request as the dashboard does."""
         request = json.loads(body)
         self.requests.append(request)
         if self.answers:
@@ -27,4 +27,4 @@ class Collector:
         return Answer(200, ack=Ack(ranges, ranges[-1][1] + 1 if ranges else 1))
 
     def interrupt(self) -> None:
-        """Nothing is ever under way."""
+        """No request is ever in progress."""

@@ -1,4 +1,4 @@
-"""Windows, spools and what their files hold, for the tests of the spool."""
+"""Windows, spools and the content of their files, for the tests of the spool."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ class Kept:
         self.spool = Spool(self.settings, self.identity, lambda: self.now)
 
     def close(self, seq: int, calls: int = 3, text: str = "") -> None:
-        """A window ends."""
+        """Closes a window."""
         self.spool.store(self.outbox.add(window(seq, calls, text)), self.outbox.pending)
 
     def acknowledge(self, first: int, last: int) -> None:
-        """The dashboard says that it holds these."""
+        """Acknowledges these windows as the dashboard does."""
         self.outbox.next_batch(last - first + 1)
         self.outbox.acknowledge([(first, last)])
         self.spool.update_pending(self.outbox.pending())
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """The spool file."""
         folder = Path(self.settings.spool)
         return next(
             folder.glob(f"compilewatch-*/{project_of(self.settings)}-{self.identity.id}.spool")
@@ -66,5 +66,5 @@ def on_disk(path: Path) -> list[Entry]:
 
 
 def seqs(path: Path) -> list[tuple[int, int]]:
-    """Their ranges."""
+    """The ranges of those windows."""
     return [entry.seq for entry in on_disk(path)]

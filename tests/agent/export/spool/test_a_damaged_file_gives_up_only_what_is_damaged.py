@@ -1,5 +1,5 @@
-"""Whatever happened to a file - cut off anywhere, bits flipped, rubbish inside, not ours - the rest
-of it is sent, and nothing raises."""
+"""From a file that was cut off anywhere, has flipped bits, has rubbish inside or is not ours, all
+intact windows are sent, and nothing raises."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def read(data: bytes) -> tuple[list[int], int, bool]:
-    """Windows, damaged stretches, and whether it is known whose they are."""
+    """Windows, damaged ranges, and whether the identity of their instance is known."""
     file = io.BytesIO(data)
     contents = read_contents(file)
     return (
@@ -49,12 +49,12 @@ def read(data: bytes) -> tuple[list[int], int, bool]:
 
 
 def frame_ends(data: bytes) -> list[int]:
-    """Where each frame ends."""
+    """The offset at which each frame ends."""
     starts = [at for at in range(len(data)) if data.startswith(MAGIC, at)]
     return [*starts[1:], len(data)]
 
 
-def test_cut_off_at_any_byte_it_gives_every_window_before(whole: bytes) -> None:
+def test_a_file_cut_off_at_any_byte_gives_every_window_before_it(whole: bytes) -> None:
     ends = frame_ends(whole)
     for length in range(len(whole) + 1):
         frames = sum(end <= length for end in ends)
@@ -64,7 +64,7 @@ def test_cut_off_at_any_byte_it_gives_every_window_before(whole: bytes) -> None:
         assert known == (frames > 0)
 
 
-def test_any_flipped_bit_costs_one_window_at_most(whole: bytes) -> None:
+def test_any_flipped_bit_costs_at_most_one_window(whole: bytes) -> None:
     ends = frame_ends(whole)
     for at in range(len(whole)):
         spoiled = bytearray(whole)
@@ -84,7 +84,7 @@ def test_any_flipped_bit_costs_one_window_at_most(whole: bytes) -> None:
         max_size=5,
     )
 )
-def test_rubbish_in_between_costs_only_what_it_hits(
+def test_rubbish_in_between_costs_only_the_windows_it_hits(
     whole: bytes, rubbish: list[tuple[int, bytes]]
 ) -> None:
     ends = frame_ends(whole)
@@ -94,7 +94,7 @@ def test_rubbish_in_between_costs_only_what_it_hits(
     assert read(b"".join(pieces))[0] == list(range(1, WINDOWS + 1))
 
 
-def test_a_length_that_lies_is_not_believed() -> None:
+def test_a_false_length_is_not_trusted() -> None:
     lying = MAGIC + b"W" + (200 << 20).to_bytes(4, "big") + bytes(4)
     far = MAGIC + b"W" + (3 << 20).to_bytes(4, "big") + bytes(4)
     good = encode_frame(b"X", b"abc")
@@ -106,9 +106,7 @@ def test_a_length_that_lies_is_not_believed() -> None:
     ]
 
 
-def test_what_is_damaged_is_counted_and_the_rest_is_sent_and_removed(
-    tmp_path: Path, whole: bytes
-) -> None:
+def test_damage_is_counted_and_the_rest_is_sent_and_removed(tmp_path: Path, whole: bytes) -> None:
     kept = Kept(tmp_path)
     kept.close(1)
     path = kept.path
@@ -121,16 +119,14 @@ def test_what_is_damaged_is_counted_and_the_rest_is_sent_and_removed(
     for _ in range(10):
         leftovers.step()
     assert len(dashboard.windows) == WINDOWS - 1
-    assert (
-        leftovers.errors == 3
-    )  # the window, the nameless file, and that nothing in it can be read
+    assert leftovers.errors == 3  # the window, the nameless file, and its unreadable content
     assert list(path.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    "kind", ["a link", "a pipe", "a folder", "somebody else's", "writable by others"]
+    "kind", ["a link", "a pipe", "a folder", "another user's", "writable by others"]
 )
-def test_what_is_no_file_of_ours_is_left_alone_and_others_are_sent(
+def test_a_foreign_file_is_not_touched_and_others_are_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     good, bad = Kept(tmp_path, "b"), Kept(tmp_path, "a")
@@ -139,7 +135,7 @@ def test_what_is_no_file_of_ours_is_left_alone_and_others_are_sent(
         kept.spool.close(kept.outbox.pending())
     path, victim = bad.path, tmp_path / "victim"
     victim.write_bytes(path.read_bytes())
-    if kind != "writable by others" and kind != "somebody else's":
+    if kind != "writable by others" and kind != "another user's":
         path.unlink()
     if kind == "a link":
         path.symlink_to(victim)
@@ -149,7 +145,7 @@ def test_what_is_no_file_of_ours_is_left_alone_and_others_are_sent(
         path.mkdir()
     elif kind == "writable by others":
         path.chmod(0o666)
-    elif kind == "somebody else's":
+    elif kind == "another user's":
         foreign(monkeypatch, path)
     dashboard = Collector()
     leftovers = SpoolRecovery(config(tmp_path), dashboard)
@@ -161,8 +157,8 @@ def test_what_is_no_file_of_ours_is_left_alone_and_others_are_sent(
 
 
 def foreign(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    """The file belongs to another user: with the rights to do so really, else as far as `fstat`
-    says."""
+    """Gives the file to another user: with chown if run as root, otherwise only as `fstat` reports
+    it."""
     if os.getuid() == 0:
         os.chown(path, 12345, 12345)
         return
@@ -179,7 +175,7 @@ def test_one_file_has_one_owner(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     kept.close(1)
     assert taken(tmp_path) == 0
-    # A child has the descriptor from its parent and not the lock.
+    # A child inherits the descriptor from its parent, but not the lock.
     assert taken_by_a_child(tmp_path) == 0
     kept.close(2)
     assert taken_by_a_child(tmp_path) == 0
@@ -190,7 +186,7 @@ def test_one_file_has_one_owner(tmp_path: Path) -> None:
 
 
 def taken(folder: Path) -> int:
-    """How many windows a look at the folder finds and sends."""
+    """The number of windows that one scan of the folder finds and sends."""
     dashboard = Collector()
     leftovers = SpoolRecovery(config(folder), dashboard)
     for _ in range(3):

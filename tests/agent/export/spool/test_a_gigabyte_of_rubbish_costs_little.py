@@ -1,5 +1,5 @@
-"""A spool file of a gigabyte of rubbish: what is read and checked of it is bounded, it goes, and
-its windows are sent."""
+"""A spool file with a gigabyte of rubbish: the bytes read and checked are bounded, the file is
+removed, and its windows are sent."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
 
 @pytest.mark.parametrize("rubbish", RUBBISH)
 @pytest.mark.parametrize("windows", [0, WINDOWS])
-def test_bounded(windows: int, rubbish: str, work: Work, tmp_path: Path) -> None:
+def test_the_work_on_rubbish_is_bounded(
+    windows: int, rubbish: str, work: Work, tmp_path: Path
+) -> None:
     kept = Kept(tmp_path)
     for seq in range(1, windows + 2):
         kept.close(seq)
@@ -73,14 +75,12 @@ def test_bounded(windows: int, rubbish: str, work: Work, tmp_path: Path) -> None
         file.seek(0, 2 if windows else 0)
         for _ in range(2 * MAX_READ_BYTES >> 20):
             file.write(RUBBISH[rubbish])
-        file.truncate(SIZE)  # the rest takes no room on the disk, and reads as zeros
+        file.truncate(SIZE)  # the rest takes no space on the disk, and reads as zeros
     dashboard = Collector()
     leftovers = SpoolRecovery(config(tmp_path), dashboard)
     used = peak_of(lambda: [leftovers.step() for _ in range(3)])
     assert len(dashboard.windows) == (windows + 1 if windows else 0)
-    assert leftovers.errors == (
-        1 if windows else 2
-    )  # the rubbish, and that nobody knows whose it is
+    assert leftovers.errors == (1 if windows else 2)  # the rubbish, and its unknown owner
     assert not path.exists()
     passes = 2 if windows else 1
     assert work.read <= passes * (MAX_READ_BYTES + ROOM)
@@ -89,7 +89,7 @@ def test_bounded(windows: int, rubbish: str, work: Work, tmp_path: Path) -> None
 
 
 def peak_of(act: Callable[[], object]) -> int:
-    """The most bytes that Python held at once."""
+    """The peak of the bytes that Python held."""
     tracemalloc.start()
     try:
         act()

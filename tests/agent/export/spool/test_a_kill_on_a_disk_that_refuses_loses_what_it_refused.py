@@ -1,6 +1,6 @@
-"""Jobs on a disk that is full or read-only for a while, each killed at a moment of its own: what
-was on disk or acknowledged arrives, each number once, what the disk refused is said once, and
-nothing else is lost than that and the open window."""
+"""Jobs on a disk that is full or read-only for a while are killed at random moments: windows on
+disk or acknowledged arrive, each number once; the refusal of the disk is logged once; and only the
+refused windows and the open window are lost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def jobs(dashboard: Dashboard, disk: Path, tmp_path: Path) -> Iterator[Jobs]:
 
 
 class Full:
-    """All its room is taken."""
+    """All space is used."""
 
     why = "No space left on device"
 
@@ -54,7 +54,7 @@ class Full:
 
 
 class ReadOnly:
-    """Nothing may be written; a disk on which a file is open for writing cannot be made so."""
+    """Writing is impossible; a disk with an open file cannot be made read-only."""
 
     why = "Read-only file system"
 
@@ -72,7 +72,7 @@ class ReadOnly:
 
 
 @pytest.mark.parametrize("kind", [Full, ReadOnly], ids=["full", "read-only"])
-def test_nothing_else_is_lost(
+def test_only_refused_windows_and_the_open_window_are_lost(
     kind: type[Full] | type[ReadOnly],
     dashboard: Dashboard,
     jobs: Jobs,
@@ -100,14 +100,17 @@ def busy() -> Reply:
 def one_job(
     jobs: Jobs, state: Full | ReadOnly, chance: random.Random, *, starts_refused: bool
 ) -> int:
-    """Its disk refuses, perhaps takes again, and it is killed; how often it said so."""
+    """The disk refuses, perhaps accepts again, and the job is killed; returns the number of log
+    lines about the refusal."""
     if starts_refused:
         state.refuse()
     process = jobs.start("--impatient", "--interval", "0.1")
     wait_for("it closes windows", lambda: closed(jobs._ledger(process)) > 2, seconds=60, every=0.02)
     state.refuse()
     if chance.random() < 0.7:
-        wait_for("it is said", lambda: REFUSED in jobs.said(process), seconds=60, every=0.02)
+        wait_for(
+            "the refusal is logged", lambda: REFUSED in jobs.said(process), seconds=60, every=0.02
+        )
     time.sleep(chance.uniform(0.0, 0.4))
     if chance.random() < 0.5:
         state.allow()
@@ -123,12 +126,12 @@ def one_job(
 
 
 def closed(ledger: Path) -> int:
-    """How many windows the job has closed."""
+    """The number of windows that the job has closed."""
     return sum(map(len, ledger_read(ledger).windows.values())) if ledger.exists() else 0
 
 
 def compared(dashboard: Dashboard, jobs: Jobs) -> dict[str, int]:
-    """What arrived, with what the ledgers say."""
+    """Compares the windows that arrived with the ledgers of the jobs."""
     assert_sent_once(dashboard)
     kept = lost = 0
     for job in jobs.ours():
@@ -154,5 +157,5 @@ def compared(dashboard: Dashboard, jobs: Jobs) -> dict[str, int]:
             )
             kept, lost = kept + len(on_disk), lost + len(set(windows) - held)
     known = {instance for job in jobs.recorded() for instance in job.windows}
-    assert {who for who, *_ in dashboard.acked} <= known  # nothing came under an id of nobody's
+    assert {who for who, *_ in dashboard.acked} <= known  # nothing arrived under an unknown id
     return {"jobs": len(jobs.ours()), "kept": kept, "lost": lost}

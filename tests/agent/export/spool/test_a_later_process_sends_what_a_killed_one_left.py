@@ -1,5 +1,5 @@
-"""What a killed job had closed is sent by the next process of its project: under the old id and
-identity, once, and then it is gone."""
+"""The next process of a project sends the closed windows of a killed job: under the old id and
+identity, once; then the file is removed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def calls_on_disk(folder: Path) -> int:
     return sum(path.read_bytes().count(b'"calls":100') for path in files(folder))
 
 
-def test_a_killed_jobs_windows_arrive_with_its_own_id(dashboard: Dashboard, tmp_path: Path) -> None:
+def test_windows_of_a_killed_job_arrive_with_its_own_id(
+    dashboard: Dashboard, tmp_path: Path
+) -> None:
     dashboard.scripts = [lambda data: (503, {"Retry-After": "300"}, b"")]
     job = started(tmp_path, dashboard.endpoint)
     until(lambda: calls_on_disk(tmp_path) == 1)
@@ -96,7 +98,7 @@ def test_a_killed_jobs_windows_arrive_with_its_own_id(dashboard: Dashboard, tmp_
     assert files(tmp_path) == []
 
 
-def test_neither_a_living_jobs_file_nor_another_projects_is_touched(
+def test_the_files_of_a_running_job_and_of_another_project_are_not_touched(
     dashboard: Dashboard, tmp_path: Path
 ) -> None:
     dashboard.scripts = [
@@ -121,7 +123,7 @@ def test_neither_a_living_jobs_file_nor_another_projects_is_touched(
         living.wait(60)
 
 
-def test_a_job_that_ends_by_itself_with_everything_sent_leaves_nothing(
+def test_a_job_that_ends_with_everything_sent_leaves_nothing(
     dashboard: Dashboard, tmp_path: Path
 ) -> None:
     program = JOB.replace("time.sleep(100)", "time.sleep(0.5)")
@@ -130,7 +132,7 @@ def test_a_job_that_ends_by_itself_with_everything_sent_leaves_nothing(
     assert files(tmp_path) == []
 
 
-def test_what_a_start_left_is_sent_by_the_next_start_of_the_same_process(
+def test_windows_left_by_one_start_are_sent_by_the_next_start_of_the_same_process(
     dashboard: Dashboard, tmp_path: Path
 ) -> None:
     dashboard.scripts = [lambda data: (503, {}, b"")] * 2
@@ -170,7 +172,7 @@ def test_a_file_that_is_read_in_several_pieces_is_sent_to_its_end(tmp_path: Path
     assert files(tmp_path) == []
 
 
-def test_a_replay_that_is_killed_itself_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_recovery_that_is_killed_continues_later(tmp_path: Path) -> None:
     path = left_behind(tmp_path, "a", 100)
     first, second = Collector(), Collector()
     interrupted = SpoolRecovery(config(tmp_path), first)
@@ -185,7 +187,7 @@ def test_a_replay_that_is_killed_itself_goes_on_where_it_was(tmp_path: Path) -> 
     assert [seq[0] for _, seq in second.windows] == list(range(65, 101))
 
 
-def test_a_dashboard_that_is_busy_is_not_asked_at_every_tick(tmp_path: Path) -> None:
+def test_a_busy_dashboard_is_not_asked_at_every_tick(tmp_path: Path) -> None:
     path = left_behind(tmp_path, "a", 3)
     dashboard = Collector()
     dashboard.answers = [Answer(503, problem="busy", retry_after="300")] * 9
@@ -197,7 +199,7 @@ def test_a_dashboard_that_is_busy_is_not_asked_at_every_tick(tmp_path: Path) -> 
     assert seqs(path) == [(1, 1), (2, 2), (3, 3)]
 
 
-def test_what_no_dashboard_would_take_any_more_is_removed_whosever_it_was(tmp_path: Path) -> None:
+def test_expired_windows_are_removed_for_every_project(tmp_path: Path) -> None:
     old, foreign, unfinished = (left_behind(tmp_path, name, 2) for name in "abc")
     foreign = foreign.rename(foreign.with_name("0" * 16 + foreign.name[16:]))
     unfinished = unfinished.rename(unfinished.with_name(unfinished.name + ".unfinished"))
@@ -211,10 +213,10 @@ def test_what_no_dashboard_would_take_any_more_is_removed_whosever_it_was(tmp_pa
     assert dashboard.windows == []
     assert files(tmp_path) == [recent]
     assert not unfinished.exists()
-    assert leftovers.errors == 1  # ours; the other project's loss is not this one's to tell
+    assert leftovers.errors == 1  # this is our loss; the other project must report its own
 
 
-def test_the_folder_is_looked_at_again_after_a_minute(tmp_path: Path) -> None:
+def test_the_folder_is_scanned_again_after_a_minute(tmp_path: Path) -> None:
     now = [100.0]
     dashboard = Collector()
     leftovers = SpoolRecovery(config(tmp_path), dashboard, lambda: now[0])
@@ -227,7 +229,7 @@ def test_the_folder_is_looked_at_again_after_a_minute(tmp_path: Path) -> None:
     assert len(dashboard.windows) == 1
 
 
-def test_the_identity_that_arrives_is_the_one_that_was_written(tmp_path: Path) -> None:
+def test_the_identity_that_arrives_is_the_one_on_disk(tmp_path: Path) -> None:
     left_behind(tmp_path, "a", 1)
     dashboard = Collector()
     SpoolRecovery(config(tmp_path), dashboard).step()
@@ -245,7 +247,7 @@ def test_the_identity_that_arrives_is_the_one_that_was_written(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("change", [{"endpoint": ENDPOINT + "/other"}, {"api_key": "another"}])
-def test_the_same_project_is_the_same_endpoint_and_the_same_key(
+def test_a_project_is_identified_by_endpoint_and_key(
     tmp_path: Path, change: dict[str, str]
 ) -> None:
     path = left_behind(tmp_path, "a", 1)

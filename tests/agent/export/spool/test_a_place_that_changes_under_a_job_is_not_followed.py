@@ -1,6 +1,6 @@
-"""Folder and file of the spool change while the job runs - removed, moved, given away, replaced by
-links: nothing of others is written to, it is said once, what the disk did not take is counted, and
-once the place is right again everything that waits is on it."""
+"""The folder and file of the spool change while the job runs: removed, moved, given away or
+replaced by links. The agent never writes to foreign files, logs the problem once, counts the
+windows that the disk did not take, and writes all pending windows once the place is right again."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LOST = "are lost if this job is killed"
 Change = Callable[[Path, Path], None]
 
 
-class Spoken(Kept):
-    """With what it says."""
+class Logging(Kept):
+    """With its log lines."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.said: list[str] = []
-        self.spool = Spool(self.settings, self.identity, lambda: self.now, self.said.append)
+        self.logged: list[str] = []
+        self.spool = Spool(self.settings, self.identity, lambda: self.now, self.logged.append)
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Spoken:
-    found = Spoken(tmp_path / "spool")
+def kept(tmp_path: Path) -> Logging:
+    found = Logging(tmp_path / "spool")
     found.close(1)
     return found
 
@@ -80,7 +80,7 @@ CHANGES: list[Change] = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_it_changes_once(change: Change, kept: Spoken, tmp_path: Path) -> None:
+def test_a_change_is_handled_once(change: Change, kept: Logging, tmp_path: Path) -> None:
     victim = tmp_path / "victims" / f"x{SUFFIX}"
     victim.parent.mkdir()
     victim.write_bytes(VICTIM)
@@ -107,12 +107,12 @@ def test_it_changes_once(change: Change, kept: Spoken, tmp_path: Path) -> None:
     assert not path.exists()
     assert victim.read_bytes() == VICTIM
     assert [other.name for other in victim.parent.iterdir()] == [victim.name]
-    assert kept.said == [
+    assert kept.logged == [
         f"closed windows are in memory only (another program closed, removed or moved the file) and {LOST}; {ADVICE}"
     ]
 
 
-def test_a_link_in_place_of_a_file_at_the_end_is_left_there(kept: Spoken, tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_file_at_the_end_is_not_removed(kept: Logging, tmp_path: Path) -> None:
     path, victim = kept.path, tmp_path / "victim"
     victim.write_bytes(VICTIM)
     file_behind_a_link(path, victim)
@@ -121,8 +121,8 @@ def test_a_link_in_place_of_a_file_at_the_end_is_left_there(kept: Spoken, tmp_pa
     assert victim.read_bytes() == VICTIM
 
 
-def test_a_folder_that_is_given_to_another_user_gets_nothing(
-    kept: Spoken, monkeypatch: pytest.MonkeyPatch
+def test_nothing_is_written_to_a_folder_given_to_another_user(
+    kept: Logging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     me, path = Answers(os.getuid()), kept.path
     path.unlink()
@@ -136,4 +136,4 @@ def test_a_folder_that_is_given_to_another_user_gets_nothing(
     kept.now += 61
     kept.close(4)
     assert seqs(path) == [(number, number) for number in range(1, 5)]
-    assert len(kept.said) == 1
+    assert len(kept.logged) == 1

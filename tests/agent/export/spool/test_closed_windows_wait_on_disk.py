@@ -1,5 +1,5 @@
-"""A closed window is on disk until it is acknowledged: privately, within bounds, and whatever
-happens to the file."""
+"""A closed window is on disk until it is acknowledged: privately, within bounds, and for every
+change of the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compilewatch.wire.messages import Report
 from tests.agent.export.spool.files import Kept, config, on_disk, seqs
 
 
-def test_a_window_is_there_with_its_bytes_as_soon_as_it_is_closed(tmp_path: Path) -> None:
+def test_a_closed_window_is_on_disk_with_its_bytes_at_once(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     for seq in (1, 2, 3):
         kept.close(seq)
@@ -30,7 +30,7 @@ def test_a_window_is_there_with_its_bytes_as_soon_as_it_is_closed(tmp_path: Path
     assert (kept.spool.errors, kept.spool.capability()) == (0, ("yes", ""))
 
 
-def test_file_and_folder_are_this_users_alone(tmp_path: Path) -> None:
+def test_file_and_folder_are_private_to_the_user(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         kept = Kept(tmp_path)
@@ -50,7 +50,7 @@ def test_without_a_setting_it_is_in_the_users_cache_folder(
     assert len(list((tmp_path / "compilewatch" / "spool").glob("*.spool"))) == 1
 
 
-def test_what_is_acknowledged_leaves_it(tmp_path: Path) -> None:
+def test_acknowledged_windows_are_removed_from_the_file(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     for seq in range(1, 6):
         kept.close(seq)
@@ -65,7 +65,9 @@ def test_what_is_acknowledged_leaves_it(tmp_path: Path) -> None:
     assert kept.path.stat().st_size == empty
 
 
-def test_a_clean_end_leaves_no_file_and_an_unclean_one_leaves_what_waits(tmp_path: Path) -> None:
+def test_a_clean_end_leaves_no_file_and_an_unclean_end_leaves_pending_windows(
+    tmp_path: Path,
+) -> None:
     kept, other = Kept(tmp_path), Kept(tmp_path, "b")
     kept.close(1)
     other.close(1)
@@ -77,7 +79,7 @@ def test_a_clean_end_leaves_no_file_and_an_unclean_one_leaves_what_waits(tmp_pat
     assert seqs(unclean) == [(1, 1)]
 
 
-def test_what_was_learnt_of_the_process_later_is_in_it_too(tmp_path: Path) -> None:
+def test_later_facts_about_the_process_are_in_the_file_too(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     kept.close(1)
     kept.identity.gpu = "NVIDIA H200"
@@ -89,7 +91,7 @@ def test_what_was_learnt_of_the_process_later_is_in_it_too(tmp_path: Path) -> No
         assert read_contents(file).identity == kept.identity
 
 
-def test_a_file_that_grew_to_its_limit_is_written_anew_from_what_is_merged_in_memory(
+def test_a_file_that_grew_to_its_limit_is_rewritten_from_the_windows_merged_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool_module, "MAX_INSTANCE_BYTES", 100_000)
@@ -108,7 +110,7 @@ def test_a_file_that_grew_to_its_limit_is_written_anew_from_what_is_merged_in_me
     assert kept.spool.errors == 0
 
 
-def test_windows_that_wait_again_are_on_disk_again(tmp_path: Path) -> None:
+def test_windows_that_are_pending_again_are_on_disk_again(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     for seq in (1, 2, 3):
         kept.close(seq)
@@ -120,7 +122,7 @@ def test_windows_that_wait_again_are_on_disk_again(tmp_path: Path) -> None:
     assert seqs(kept.path) == [(1, 1), (2, 2), (4, 4)]
 
 
-def test_a_folder_that_is_full_is_said_and_counted_and_tried_again(tmp_path: Path) -> None:
+def test_a_full_folder_is_logged_counted_and_retried(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     kept.close(1)
     other = kept.path.with_name("0" * 16 + "-" + "z" * 26 + ".spool")
@@ -169,7 +171,7 @@ print("well")
 """
 
 
-def test_a_write_that_finds_no_room_leaves_no_half_window(tmp_path: Path) -> None:
+def test_a_write_without_space_leaves_no_partial_window(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(tmp_path)],
         capture_output=True,
@@ -180,8 +182,8 @@ def test_a_write_that_finds_no_room_leaves_no_half_window(tmp_path: Path) -> Non
     assert (done.stdout, done.stderr) == ("well\n", "")
 
 
-@pytest.mark.parametrize("kind", ["a file", "a link", "somebody else's", "writable by others"])
-def test_a_folder_that_cannot_be_trusted_is_not_used(
+@pytest.mark.parametrize("kind", ["a file", "a link", "another user's", "writable by others"])
+def test_an_untrusted_folder_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     folder = tmp_path / f"compilewatch-{os.getuid()}"
@@ -194,7 +196,7 @@ def test_a_folder_that_cannot_be_trusted_is_not_used(
         folder.mkdir(mode=0o700)
         if kind == "writable by others":
             folder.chmod(0o777)
-    if kind == "somebody else's":
+    if kind == "another user's":
         me = Answers(os.getuid())
         monkeypatch.setattr(os, "getuid", lambda: me)
     kept = Kept(tmp_path)
@@ -207,7 +209,7 @@ def test_a_folder_that_cannot_be_trusted_is_not_used(
 
 
 class Answers(int):
-    """A user id that is written like ours and equals none."""
+    """A user id that prints like ours and equals no id."""
 
     def __eq__(self, other: object) -> bool:
         return False
@@ -218,7 +220,9 @@ class Answers(int):
     __hash__ = int.__hash__
 
 
-def test_off_means_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spool_that_is_off_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for settings in ({"spool": "off"}, {"endpoint": f"file:{tmp_path}/reports.jsonl"}):
         kept = Kept("", **settings)
@@ -229,7 +233,7 @@ def test_off_means_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_a_cleaner_removed_is_made_again(tmp_path: Path) -> None:
+def test_a_file_that_a_cleaner_removed_is_created_again(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     kept.close(1)
     kept.path.unlink()
@@ -240,7 +244,7 @@ def test_a_file_that_a_cleaner_removed_is_made_again(tmp_path: Path) -> None:
     assert seqs(kept.path) == [(1, 1), (2, 2), (3, 3)]
 
 
-def test_a_descriptor_that_the_job_closed_and_gave_to_a_file_of_its_own_is_left_alone(
+def test_a_descriptor_that_the_job_closed_and_reused_is_not_touched(
     tmp_path: Path,
 ) -> None:
     kept = Kept(tmp_path)
@@ -261,7 +265,7 @@ def test_a_descriptor_that_the_job_closed_and_gave_to_a_file_of_its_own_is_left_
     os.close(number)
 
 
-def test_doctor_tries_it(tmp_path: Path) -> None:
+def test_doctor_checks_the_spool(tmp_path: Path) -> None:
     assert spool_capability(config(tmp_path)) == ("yes", "")
     assert list((tmp_path / f"compilewatch-{os.getuid()}").iterdir()) == []
     assert spool_capability(config("/proc/nowhere"))[0] == "no"

@@ -1,5 +1,5 @@
-"""Windows that a killed process left, and whose numbers another process with the same id has used,
-are sent under an id of their own."""
+"""Windows that a killed process left are sent under another id if another process with the same id
+has used their numbers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WINDOWS = 70
 
 
 class Contested:
-    """The outbound seam: a dashboard that holds other windows of instance `a`, and all that it is
-    sent of others."""
+    """A fake transport: a dashboard that holds other windows of instance `a`, and all windows that
+    it receives of other instances."""
 
     def __init__(self) -> None:
         self.stored: dict[tuple[str, int], float] = {}
-        """When a window began, by instance and number."""
+        """The start of each window, by instance and number."""
 
     def send(self, body: bytes) -> Answer:
         """Answers as the dashboard does."""
@@ -36,7 +36,7 @@ class Contested:
         return Answer(200, ack=Ack(ranges, ranges[-1][1] + 1))
 
     def interrupt(self) -> None:
-        """Nothing is ever under way."""
+        """No request is ever in progress."""
 
 
 def left_behind(folder: Path) -> None:
@@ -46,7 +46,7 @@ def left_behind(folder: Path) -> None:
     kept.spool.close(kept.outbox.pending())
 
 
-def test_all_of_them_are_stored_once_and_numbered_from_one(tmp_path: Path) -> None:
+def test_all_windows_are_stored_once_and_numbered_from_one(tmp_path: Path) -> None:
     left_behind(tmp_path)
     dashboard = Contested()
     leftovers = SpoolRecovery(config(tmp_path), dashboard)
@@ -60,7 +60,9 @@ def test_all_of_them_are_stored_once_and_numbered_from_one(tmp_path: Path) -> No
     assert not list(tmp_path.glob("compilewatch-*/*.spool"))
 
 
-def test_a_process_that_is_killed_before_it_says_so_stores_none_twice(tmp_path: Path) -> None:
+def test_a_process_killed_before_it_records_the_answer_stores_no_window_twice(
+    tmp_path: Path,
+) -> None:
     left_behind(tmp_path)
     dashboard = Contested()
     first = SpoolRecovery(config(tmp_path), dashboard)
@@ -68,7 +70,7 @@ def test_a_process_that_is_killed_before_it_says_so_stores_none_twice(tmp_path: 
     assert first._current is not None
     first._current._sender.attempt(
         first._current._identity
-    )  # stored, and the file does not say so yet
+    )  # stored, but not yet recorded in the file
     assert len(dashboard.stored) == 32
     first.close()
     following = SpoolRecovery(config(tmp_path), dashboard)

@@ -26,12 +26,12 @@ def merged(folder: Path) -> Kept:
 
 
 def send(kept: Kept) -> list[tuple[int, int]]:
-    """Two windows, as an instance does."""
+    """Two windows, added as an instance does."""
     kept.spool.prepare_send(kept.outbox.pending(), kept.outbox.merged_windows)
     return [entry.seq for entry in kept.outbox.next_batch(2)]
 
 
-def test_the_file_holds_what_is_sent(tmp_path: Path) -> None:
+def test_the_file_holds_the_windows_that_are_sent(tmp_path: Path) -> None:
     kept = merged(tmp_path)
     sent = send(kept)
     assert any(first < last for first, last in sent)
@@ -45,7 +45,7 @@ def test_the_file_holds_what_is_sent(tmp_path: Path) -> None:
     assert kept.spool.errors == 0
 
 
-def test_it_is_written_once_for_all_batches(tmp_path: Path) -> None:
+def test_the_file_is_written_once_for_all_batches(tmp_path: Path) -> None:
     kept = merged(tmp_path)
     send(kept)
     before = kept.path.stat().st_ino
@@ -54,7 +54,7 @@ def test_it_is_written_once_for_all_batches(tmp_path: Path) -> None:
     assert kept.path.stat().st_ino == before
 
 
-def test_it_is_not_written_again_while_the_same_windows_are_tried(tmp_path: Path) -> None:
+def test_the_file_is_not_written_again_while_the_same_windows_are_retried(tmp_path: Path) -> None:
     kept = merged(tmp_path)
     first, before = send(kept), kept.path.stat().st_ino
     kept.close(WINDOWS + 1)
@@ -63,7 +63,7 @@ def test_it_is_not_written_again_while_the_same_windows_are_tried(tmp_path: Path
     assert kept.path.stat().st_ino == before
 
 
-def test_where_the_disk_refuses_nothing_stays_on_it_that_would_count_twice(
+def test_a_disk_that_refuses_keeps_nothing_that_would_count_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = merged(tmp_path)

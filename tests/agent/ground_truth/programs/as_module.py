@@ -1,4 +1,4 @@
-"""Started as `python -O -X utf8=1 -m as_module --twice`: what the interpreter is told and the
+"""Started as `python -O -X utf8=1 -m as_module --twice`: the interpreter's options and the
 program's arguments both arrive."""
 
 import sys

@@ -1,4 +1,4 @@
-"""The same failing backend, with errors suppressed: the function runs eager and nobody notices."""
+"""The same failing backend, with errors suppressed: the function runs eager without a message."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""A break inside a function that is called from two places of a compiled one, and inside one that
-that one calls."""
+"""A break inside a function that a compiled function calls at two places, and inside a function
+that this function calls."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A number read out of a tensor decides what is computed next."""
+"""A number read out of a tensor selects the next computation."""
 
 import torch
 

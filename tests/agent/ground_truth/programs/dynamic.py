@@ -1,5 +1,5 @@
-"""Sizes that torch makes dynamic by itself, is told to, or is told to from the start; compiled by
-inductor."""
+"""Sizes that torch makes dynamic automatically, on request, or on request from the start; compiled
+by inductor."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A function that reaches its recompile limit: 20 further shapes run eager, and torch says nothing
+"""A function that reaches its recompile limit: 20 further shapes run eager, and torch logs nothing
 about them."""
 
 import torch

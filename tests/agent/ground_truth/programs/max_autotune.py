@@ -1,4 +1,4 @@
-"""A matrix product whose kernels inductor chooses by trying them."""
+"""A matrix product whose kernels inductor selects by benchmarks."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Compiled code that is told to run eager for a while, by a stance and by `disable`, and a frame
+"""Compiled code that runs eager for a while, requested by a stance and by `disable`, and a frame
 with nothing to compile."""
 
 import torch
