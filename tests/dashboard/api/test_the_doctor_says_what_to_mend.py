@@ -1,5 +1,5 @@
-"""`manage.py doctor`: a sentence for each thing that a dashboard needs, for people or as JSON, and
-an exit code."""
+"""`manage.py doctor`: one sentence for each requirement of a dashboard, as text or JSON, and an
+exit code."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def told(*words: str) -> tuple[int, str]:
     return 0, out.getvalue()
 
 
-def test_a_dashboard_that_is_well_says_so(
+def test_a_healthy_dashboard_is_reported_as_healthy(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit in ("SLOW_DATABASE_S", "WORKER_GONE_AFTER_S", "FOLD_EXPECTED_WITHIN_S"):
-        monkeypatch.setattr(health, limit, 3600.0)  # whatever the machine is busy with
+        monkeypatch.setattr(health, limit, 3600.0)  # on a busy machine as well
     record_fold_end()
     heartbeat_write(name="worker", kind="worker")
     code, text = told()
@@ -68,14 +68,14 @@ def test_a_dashboard_that_is_well_says_so(
     assert code == 0 and [check["name"] for check in json.loads(text)["checks"]] == NAMES
 
 
-def test_without_a_worker_it_ends_with_one(project: Project) -> None:
+def test_without_a_worker_the_exit_code_is_one(project: Project) -> None:
     code, text = told("--json")
     bad = [check for check in json.loads(text)["checks"] if not check["ok"]]
     assert code == 1 and "workers" in [check["name"] for check in bad]
     assert "No worker was heard of" in told()[1]
 
 
-def test_a_database_that_does_not_answer_is_a_sentence_and_the_rest_is_said(
+def test_a_database_that_does_not_answer_is_a_sentence_and_other_checks_run(
     project: Project,
 ) -> None:
     from django.db import OperationalError
@@ -85,9 +85,7 @@ def test_a_database_that_does_not_answer_is_a_sentence_and_the_rest_is_said(
     assert code == 1 and "the database does not answer" in text and "ok    disk" in text
 
 
-def test_what_is_wrong_beside_the_database_is_named(
-    project: Project, settings: LazySettings, tmp_path: Path
-) -> None:
+def test_other_problems_are_named(project: Project, settings: LazySettings, tmp_path: Path) -> None:
     settings.MAIL_READY, settings.EMAIL_BACKEND = (
         True,
         "django.core.mail.backends.smtp.EmailBackend",
@@ -113,14 +111,14 @@ def test_what_is_wrong_beside_the_database_is_named(
     )
 
 
-def test_two_beats_are_no_fault_and_said(project: Project) -> None:
+def test_two_beats_are_mentioned_and_no_problem(project: Project) -> None:
     for host in ("one", "other"):
         heartbeat_write(name=f"beat@{host}", kind="beat")
     found = looks.beat_check()
     assert found.ok and found.sentence == "2 beats run; one is enough, and every slot runs once."
 
 
-def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
+def test_a_world_readable_secret_and_a_full_disk_are_named(
     settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = tmp_path / "secret"
@@ -138,7 +136,7 @@ def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("wrong", [-90.0, 90.0])
-def test_a_clock_that_is_wrong_is_named(
+def test_a_wrong_clock_is_named(
     project: Project, monkeypatch: pytest.MonkeyPatch, wrong: float
 ) -> None:
     right = looks.clock_check()
@@ -154,7 +152,7 @@ def test_a_clock_that_is_wrong_is_named(
     )
 
 
-def test_a_provider_of_sign_ins_that_is_away_or_another_is_named(settings: LazySettings) -> None:
+def test_an_unreachable_or_wrong_sign_in_provider_is_named(settings: LazySettings) -> None:
     def said(url: str) -> Check:
         settings.ENV = replace(settings.ENV, oidc=Oidc(url, "client", "secret", "Example"))
         return looks.provider_check()
