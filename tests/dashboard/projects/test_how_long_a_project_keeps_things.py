@@ -1,5 +1,5 @@
-"""Days that things are kept are a project's settings: bounded, shown, changed by a command, and in
-the audit record."""
+"""Retention in days is a project setting: bounded, shown, changed by a command, and in the audit
+log."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def said(*words: str) -> str:
     return out.getvalue()
 
 
-def test_a_project_that_says_nothing_keeps_the_usual(project: Project) -> None:
+def test_a_project_without_settings_uses_the_defaults(project: Project) -> None:
     assert read_retention(project.settings) == Retention(
         instance_minutes=8, version_minutes=35, version_hours=400, compile_events=35
     )
     assert "instance_minutes     8 days" in said()
 
 
-def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
+def test_a_change_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
     project.settings = {"limits": {"series": 7}}
     project.save()
     text = said("--project", project.slug, "--set", "instance_minutes=14", "version_hours=800")
@@ -70,7 +70,7 @@ def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project
         ("version_hours", "version_hours is not understood"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_with_a_sentence(
+def test_an_invalid_retention_is_refused_with_a_sentence(
     project: Project, words: str, sentence: str
 ) -> None:
     with pytest.raises(CommandError) as refused:
@@ -80,9 +80,9 @@ def test_what_cannot_be_kept_is_refused_with_a_sentence(
     assert project.settings == {}
 
 
-def test_a_project_that_is_not_there_is_refused(project: Project) -> None:
-    with pytest.raises(CommandError, match="no project 'nobody'"):
-        said("--project", "nobody")
+def test_an_unknown_project_is_refused(project: Project) -> None:
+    with pytest.raises(CommandError, match="no project 'missing'"):
+        said("--project", "missing")
     with pytest.raises(CommandError, match="--set needs --project"):
         said("--set", "version_hours=500")
 
@@ -90,11 +90,11 @@ def test_a_project_that_is_not_there_is_refused(project: Project) -> None:
 @pytest.mark.parametrize(
     "stored", [None, "8", {"instance_minutes": "9"}, {"instance_minutes": 10**9}, {"unknown": 9}]
 )
-def test_rubbish_in_the_settings_keeps_the_usual(stored: object) -> None:
+def test_invalid_stored_settings_fall_back_to_the_defaults(stored: object) -> None:
     assert read_retention({"retention": stored}) == Retention()
 
 
-def test_what_several_projects_share_is_kept_for_the_longest() -> None:
+def test_shared_rows_are_kept_for_the_longest_retention() -> None:
     assert longest_retention(
         [Retention(instance_minutes=30), Retention(version_hours=900)]
     ) == Retention(instance_minutes=30, version_hours=900)

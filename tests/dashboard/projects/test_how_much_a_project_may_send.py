@@ -1,4 +1,4 @@
-"""The rate of a project is shown, changed by a command, bounded, and in the audit record."""
+"""The rate limit of a project is shown, changed by a command, bounded, and in the audit log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def said(*words: str) -> str:
     return out.getvalue()
 
 
-def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
+def test_a_change_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
     assert (
         read_rate(project.settings) == DEFAULT_REPORTS_PER_SECOND
         and "reports_per_second    5,000\n" in said()
@@ -36,7 +36,7 @@ def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project
     )
 
 
-def test_how_many_may_wait_is_set_beside_it(project: Project) -> None:
+def test_the_quota_of_waiting_reports_is_set_independently(project: Project) -> None:
     text = said("--project", project.slug, "--set", "reports_waiting=900", "reports_per_second=7")
     assert (
         "reports_waiting         900  (usually 200,000)" in text
@@ -67,14 +67,14 @@ def test_how_many_may_wait_is_set_beside_it(project: Project) -> None:
         ),
     ],
 )
-def test_what_cannot_be_a_rate_is_refused_with_a_sentence(
+def test_an_invalid_rate_is_refused_with_a_sentence(
     project: Project, word: str, sentence: str
 ) -> None:
     with pytest.raises(CommandError, match=sentence):
         said("--project", project.slug, "--set", word)
 
 
-def test_a_change_names_its_project(project: Project) -> None:
+def test_a_change_requires_a_project(project: Project) -> None:
     with pytest.raises(CommandError, match="--set needs --project"):
         said("--set", "reports_per_second=5")
     with pytest.raises(CommandError, match="There is no project 'elsewhere'"):
