@@ -75,7 +75,7 @@ FUNCTIONS = {
         "test_pages_and_messages_show_every_character_of_a_name",
     ),
     "tests/dashboard/regressions/test_sampled_calls_ask_for_watch_at_most.py": (
-        "test_what_agents_told_becomes_a_verdict",
+        "test_reported_samples_become_a_verdict",
     ),
     "tests/dashboard/serving/test_a_slow_body_ends_at_its_deadline.py": ("asked",),
     "tests/dashboard/ui/charts_factory.py": (
