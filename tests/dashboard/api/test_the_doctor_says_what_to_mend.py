@@ -45,7 +45,7 @@ NAMES = [
 ]
 
 
-def told(*words: str) -> tuple[int, str]:
+def run_doctor(*words: str) -> tuple[int, str]:
     out = io.StringIO()
     try:
         call_command("doctor", *words, stdout=out)
@@ -61,18 +61,18 @@ def test_a_healthy_dashboard_is_reported_as_healthy(
         monkeypatch.setattr(health, limit, 3600.0)  # on a busy machine as well
     record_fold_end()
     heartbeat_write(name="worker", kind="worker")
-    code, text = told()
+    code, text = run_doctor()
     assert code == 0, text
     assert "Everything is well." in text and all(f" {name} " in text for name in NAMES)
-    code, text = told("--json")
+    code, text = run_doctor("--json")
     assert code == 0 and [check["name"] for check in json.loads(text)["checks"]] == NAMES
 
 
 def test_without_a_worker_the_exit_code_is_one(project: Project) -> None:
-    code, text = told("--json")
+    code, text = run_doctor("--json")
     bad = [check for check in json.loads(text)["checks"] if not check["ok"]]
     assert code == 1 and "workers" in [check["name"] for check in bad]
-    assert "No worker was heard of" in told()[1]
+    assert "No worker was heard of" in run_doctor()[1]
 
 
 def test_a_database_that_does_not_answer_is_a_sentence_and_other_checks_run(
@@ -81,7 +81,7 @@ def test_a_database_that_does_not_answer_is_a_sentence_and_other_checks_run(
     from django.db import OperationalError
 
     with database_fails(OperationalError("gone"), on=""):
-        code, text = told()
+        code, text = run_doctor()
     assert code == 1 and "the database does not answer" in text and "ok    disk" in text
 
 
@@ -143,7 +143,7 @@ def test_a_wrong_clock_is_named(
     assert right.ok and right.value is not None and abs(right.value) < looks.MAX_CLOCK_DIFFERENCE_S
     real = clock.unix
     monkeypatch.setattr(clock, "unix", lambda: real() + wrong)
-    code, text = told("--json")
+    code, text = run_doctor("--json")
     [found] = [check for check in json.loads(text)["checks"] if check["name"] == "clock"]
     assert code == 1 and not found["ok"] and abs(found["value"] + wrong) < 5
     assert (
@@ -153,11 +153,11 @@ def test_a_wrong_clock_is_named(
 
 
 def test_an_unreachable_or_wrong_sign_in_provider_is_named(settings: LazySettings) -> None:
-    def said(url: str) -> Check:
+    def check_provider(url: str) -> Check:
         settings.ENV = replace(settings.ENV, oidc=Oidc(url, "client", "secret", "Example"))
         return looks.provider_check()
 
-    away = said("https://127.0.0.1:9/realms/team")
+    away = check_provider("https://127.0.0.1:9/realms/team")
     assert (
         not away.ok
         and "COMPILEWATCH_OIDC_URL does not answer at https://127.0.0.1:9/realms/team/.well-known"
@@ -166,7 +166,7 @@ def test_an_unreachable_or_wrong_sign_in_provider_is_named(settings: LazySetting
     with wire_server(
         answering(b'HTTP/1.1 200 OK\r\n\r\n{"issuer": "https://elsewhere.example"}')
     ) as server:
-        other = said(f"http://127.0.0.1:{server.port}/realms/team")
+        other = check_provider(f"http://127.0.0.1:{server.port}/realms/team")
     assert not other.ok and "calls itself 'https://elsewhere.example'" in other.sentence
 
 
@@ -179,7 +179,9 @@ def test_quarantined_reports_are_named_with_their_reason(project: Project) -> No
             identity=b"{}", report=b"{}", set_aside_at=clock.now(), error=error,
         )  # fmt: skip
     [check] = [
-        check for check in json.loads(told("--json")[1])["checks"] if check["name"] == "quarantine"
+        check
+        for check in json.loads(run_doctor("--json")[1])["checks"]
+        if check["name"] == "quarantine"
     ]
     assert not check["ok"] and check["value"] == 3
     assert check["sentence"].startswith(

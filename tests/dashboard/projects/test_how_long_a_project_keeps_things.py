@@ -20,7 +20,7 @@ from dashboard.projects.retention import (
 pytestmark = pytest.mark.django_db
 
 
-def said(*words: str) -> str:
+def run_command(*words: str) -> str:
     out = StringIO()
     call_command("retention", *words, stdout=out)
     return out.getvalue()
@@ -30,13 +30,15 @@ def test_a_project_without_settings_uses_the_defaults(project: Project) -> None:
     assert read_retention(project.settings) == Retention(
         instance_minutes=8, version_minutes=35, version_hours=400, compile_events=35
     )
-    assert "instance_minutes     8 days" in said()
+    assert "instance_minutes     8 days" in run_command()
 
 
 def test_a_change_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
     project.settings = {"limits": {"series": 7}}
     project.save()
-    text = said("--project", project.slug, "--set", "instance_minutes=14", "version_hours=800")
+    text = run_command(
+        "--project", project.slug, "--set", "instance_minutes=14", "version_hours=800"
+    )
     assert "instance_minutes    14 days  (8 to 90, usually 8)" in text
     assert other_project.slug not in text
     project.refresh_from_db()
@@ -44,7 +46,7 @@ def test_a_change_is_stored_shown_and_audited(project: Project, other_project: P
     assert project.settings["limits"] == {"series": 7}
     entry = AuditEntry.objects.get(action="retention.set")
     assert (entry.before["version_hours"], entry.after["version_hours"]) == (400, 800)
-    said("--project", project.slug, "--set", "instance_minutes=8")
+    run_command("--project", project.slug, "--set", "instance_minutes=8")
     project.refresh_from_db()
     assert project.settings["retention"] == {"version_hours": 800}
 
@@ -74,7 +76,7 @@ def test_an_invalid_retention_is_refused_with_a_sentence(
     project: Project, words: str, sentence: str
 ) -> None:
     with pytest.raises(CommandError) as refused:
-        said("--project", project.slug, "--set", *words.split())
+        run_command("--project", project.slug, "--set", *words.split())
     assert sentence in str(refused.value)
     project.refresh_from_db()
     assert project.settings == {}
@@ -82,9 +84,9 @@ def test_an_invalid_retention_is_refused_with_a_sentence(
 
 def test_an_unknown_project_is_refused(project: Project) -> None:
     with pytest.raises(CommandError, match="no project 'missing'"):
-        said("--project", "missing")
+        run_command("--project", "missing")
     with pytest.raises(CommandError, match="--set needs --project"):
-        said("--set", "version_hours=500")
+        run_command("--set", "version_hours=500")
 
 
 @pytest.mark.parametrize(

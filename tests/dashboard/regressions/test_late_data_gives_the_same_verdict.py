@@ -127,7 +127,7 @@ def test_continuous_late_data_is_read_again_only_every_few_minutes(
     send(late, last=10)
     send(late, first=30)
 
-    def looked(minute: int) -> Running:
+    def read_comparison(minute: int) -> Running:
         older, newer = Deployment.objects.select_related("version", "project").order_by(
             "started_minute"
         )
@@ -136,14 +136,14 @@ def test_continuous_late_data_is_read_again_only_every_few_minutes(
         )
 
     now = Deployment.objects.latest("started_minute").last_minute + 1
-    first = looked(now)
+    first = read_comparison(now)
     send(late, first=11, last=15)
-    second = looked(now)
+    second = read_comparison(now)
     send(late, first=16, last=20)
-    waits = looked(now + 1)
-    again = looked(now + comparison_cache.LATE_MINUTES)
+    waits = read_comparison(now + 1)
+    again = read_comparison(now + comparison_cache.LATE_MINUTES)
     assert [second is first, waits is second, again is waits] == [False, True, False]
     clear_comparisons()
-    anew = looked(now)
-    assert [entry.track for entry in anew.judged()] == [entry.track for entry in again.judged()]
-    assert anew.calls() == again.calls() != second.calls()
+    fresh = read_comparison(now)
+    assert [entry.track for entry in fresh.judged()] == [entry.track for entry in again.judged()]
+    assert fresh.calls() == again.calls() != second.calls()

@@ -38,7 +38,7 @@ def receipt(instance: str, state: str, minute: float, counter: int = 1) -> None:
     )
 
 
-def said() -> str:
+def evaluate_again() -> str:
     clear_comparisons()
     Verdict.objects.all().delete()
     Comparison.objects.all().delete()
@@ -56,16 +56,16 @@ def test_requested_eager_calls_are_no_regression(
         for instance in side_by_side
         if instance.identity.version == "2026.11.3"
     ]
-    assert said() == "roll_back"
+    assert evaluate_again() == "roll_back"
     for name in newer:
         receipt(name, "accepted", 0.0)
         receipt(name, "applied", 0.1)
         for renewed in range(1, 14):
             receipt(name, "accepted", 2.5 * renewed, 1 + renewed)
         receipt(name, "ended", 39.9, 14)
-    assert said() == "not_enough_data"
+    assert evaluate_again() == "not_enough_data"
     CommandReceipt.objects.filter(instance__instance_id=newer[0]).delete()
-    assert said() == "roll_back"
+    assert evaluate_again() == "roll_back"
     evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence[
         "evidence"
     ]
@@ -78,13 +78,13 @@ def test_calls_that_a_command_made_eager_are_still_traffic_of_the_version(
 ) -> None:
     for instance in side_by_side:
         send(instance)
-    assert said() == "roll_back"
+    assert evaluate_again() == "roll_back"
     before = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence
     for instance in side_by_side:
         if instance.identity.version == "2026.11.3":
             receipt(instance.identity.id, "applied", 0.1)
             receipt(instance.identity.id, "ended", 36.9)
-    said()
+    evaluate_again()
     evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence
     assert evidence["adoption"] == pytest.approx(before["adoption"])
     assert not evidence["low_adoption"]
