@@ -72,10 +72,10 @@ FUNCTIONS = {
         "test_totals_with_limits_are_totals_without",
     ),
     "tests/dashboard/fleet/test_names_show_what_they_hold.py": (
-        "test_pages_and_messages_show_only_what_is_there",
+        "test_pages_and_messages_show_every_character_of_a_name",
     ),
     "tests/dashboard/regressions/test_sampled_calls_ask_for_watch_at_most.py": (
-        "test_what_agents_told_becomes_a_verdict",
+        "test_reported_samples_become_a_verdict",
     ),
     "tests/dashboard/serving/test_a_slow_body_ends_at_its_deadline.py": ("asked",),
     "tests/dashboard/ui/charts_factory.py": (

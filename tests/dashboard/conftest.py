@@ -1,5 +1,5 @@
-"""What every test of the dashboard starts from: a project with an administrator and a key, and
-reports put in through the real service."""
+"""Fixtures of all dashboard tests: a project with an administrator and a key, and reports stored
+through the real service."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ PASSWORD = "correct horse battery staple"
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
-    """On SQLite tests use a file as production does: several threads share it, with its real locks.
-    On PostgreSQL a server's thread keeps no connection after its answer, which would be in the way
-    when the database is dropped."""
+    """Settings of the test database. SQLite uses a file as in production: several threads share it,
+    with its real locks. On PostgreSQL a server thread keeps no connection after its response,
+    because an open connection would prevent dropping the database."""
     database = settings.DATABASES["default"]
     database["CONN_MAX_AGE"] = 0
     if database["ENGINE"].endswith("sqlite3"):
@@ -52,8 +52,8 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _passwords_are_cheap() -> Iterator[None]:
-    """Argon2 as in production, at its least cost: each test makes people, and at full cost each
-    took a quarter of a second of all cores."""
+    """Argon2 as in production, at its lowest cost: each test creates accounts, and at full cost
+    each account took a quarter of a second of all cores."""
     with pytest.MonkeyPatch.context() as patch:
         for name, least in (("time_cost", 1), ("memory_cost", 8), ("parallelism", 1)):
             patch.setattr(Argon2PasswordHasher, name, least)
@@ -62,7 +62,7 @@ def _passwords_are_cheap() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _tables_are_emptied_row_by_row() -> Iterator[None]:
-    """After a test that commits; see table_cleanup.py."""
+    """Replaces the cleanup after a test that commits; see table_cleanup.py."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", table_cleanup.teardown)
         yield
@@ -70,8 +70,8 @@ def _tables_are_emptied_row_by_row() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _pages_are_read_without_line_breaks() -> Iterator[None]:
-    """Assertions name text and tags of a page; where its template breaks a line is no part of
-    them."""
+    """Removes template line breaks from pages: assertions quote text and tags regardless of where
+    the template breaks a line."""
     ask = Client.request
 
     def request(client: Client, **environ: Any) -> Any:
@@ -86,9 +86,9 @@ def _pages_are_read_without_line_breaks() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _process_starts_clean(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Nothing that a process remembers outlives a test. A test that posts reports is marked
-    `django_db(transaction=True)`: another thread commits them, which must see what the test has
-    made, and end before the database is emptied."""
+    """Resets the state that a process caches between tests. A test that posts reports is marked
+    `django_db(transaction=True)`: another thread commits the reports, needs to see the rows of the
+    test, and has to end before the database is emptied."""
     marker = request.node.get_closest_marker("django_db")
     if marker is not None:
         request.getfixturevalue("transactional_db" if marker.kwargs.get("transaction") else "db")
@@ -105,8 +105,7 @@ def _process_starts_clean(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def make_user(db: None) -> Callable[..., User]:
-    """`make_user("ada", project, Role.VIEWER)`; without a project the person is a member of
-    nothing."""
+    """`make_user("ada", project, Role.VIEWER)`; without a project the account has no membership."""
 
     def make(username: str, project: Project | None = None, role: Role = Role.VIEWER) -> User:
         user = user_create(username=username, password=PASSWORD)
@@ -131,7 +130,7 @@ def project(make_project: Callable[[str], Project]) -> Project:
 
 @pytest.fixture
 def other_project(make_project: Callable[[str], Project]) -> Project:
-    """A project of somebody else."""
+    """A project with other members."""
     return make_project("somebody-elses")
 
 
@@ -142,7 +141,7 @@ def user(make_user: Callable[..., User], project: Project) -> User:
 
 
 def sign_in(client: Client, user: User, *, ago: float = 0.0) -> Client:
-    """The browser, in which the person has given the password so many seconds ago."""
+    """Signs in; the password was confirmed this number of seconds ago."""
     client.force_login(user)
     session = client.session
     session["account_authentication_methods"] = [
@@ -155,13 +154,13 @@ def sign_in(client: Client, user: User, *, ago: float = 0.0) -> Client:
 
 @pytest.fixture
 def signed_in(client: Client, user: User) -> Client:
-    """A browser in which `user` has signed in."""
+    """A browser with a session of `user`."""
     return sign_in(client, user)
 
 
 @pytest.fixture
 def ingest_key(project: Project) -> str:
-    """The text of a key with which reports are sent to `project`."""
+    """The text of a key that sends reports to `project`."""
     return key_create(project=project, kind="ing", name="tests")[1]
 
 
@@ -173,8 +172,8 @@ def api_key(project: Project) -> str:
 
 @pytest.fixture
 def make_request() -> Callable[..., Request]:
-    """`make_request(model="ranker", version="1", minutes=3)`: one report a minute, the last ending
-    now; see requests.py beside."""
+    """`make_request(model="ranker", version="1", minutes=3)`: one report a minute, the last one
+    ending now; see requests.py."""
 
     def make(**wanted: Any) -> Request:
         wanted.setdefault("end", clock.unix())
@@ -185,8 +184,8 @@ def make_request() -> Callable[..., Request]:
 
 @pytest.fixture
 def store_reports(project: Project) -> Callable[..., list[tuple[int, int]]]:
-    """`store_reports(request, ...)` puts wire requests into the inbox as the endpoint does; returns
-    the ranges acknowledged."""
+    """`store_reports(request, ...)` stores wire requests in the inbox as the endpoint does; returns
+    the acknowledged ranges."""
 
     def store(*requests: Request, project: Project = project) -> list[tuple[int, int]]:
         acked: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""When a process of a test dies at a crash point."""
+"""Crash points: when a process of a test ends itself."""
 
 from __future__ import annotations
 

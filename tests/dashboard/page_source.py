@@ -7,7 +7,7 @@ import re
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
-# A line break before or behind these can be visible.
+# A line break before or after these tags can be visible.
 INLINE = {"a", "b", "bdi", "code", "del", "ins", "kbd", "small", "span", "strong", "time"}
 _KEPT = re.compile(r"(<(pre|textarea|script|style)\b.*?</\2>)", re.DOTALL)
 _TAG = re.compile(r"<[a-z/!][^<>]*>", re.IGNORECASE)
@@ -31,7 +31,7 @@ def _unwrap_part(html: str) -> str:
 
 
 def _unwrap_break(found: re.Match[str]) -> str:
-    """A break is visible in text, behind the end of an inline element and before its start."""
+    """A line break is visible in text, after the end of an inline element and before its start."""
     tag, before, after = found.groups()
     visible = (before is None or (before[0] == "/" and before[1:].lower() in INLINE)) and (
         after is None or after.lower() in INLINE
@@ -40,7 +40,8 @@ def _unwrap_break(found: re.Match[str]) -> str:
 
 
 def unwrap_response(response: HttpResponseBase) -> None:
-    """In place; `sent` keeps what was sent. An answer that is compressed or no HTML stays."""
+    """Unwraps the response in place; `sent` keeps the original content. Compressed and non-HTML
+    responses are unchanged."""
     plain = isinstance(response, HttpResponse) and not response.has_header("Content-Encoding")
     if plain and response.headers.get("Content-Type", "").startswith("text/html"):
         assert isinstance(response, HttpResponse)

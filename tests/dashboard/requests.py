@@ -1,4 +1,4 @@
-"""Builds wire requests for tests: plain steady reports unless asked otherwise."""
+"""Builders of wire requests: steady reports unless the arguments change them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def region_make(
     seed: int = 0,
     **fields: Any,
 ) -> Region:
-    """A region whose calls all were compiled and took about `p50` seconds."""
+    """A region whose calls were all compiled and took about `p50` seconds."""
     rnd = random.Random(seed)
     fields.setdefault("compiled", calls)
     fields.setdefault("latency", Sketch.of(p50 * rnd.lognormvariate(0, 0.1) for _ in range(calls)))

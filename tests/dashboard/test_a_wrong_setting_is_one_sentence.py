@@ -1,4 +1,4 @@
-"""A missing or wrong setting is a sentence that names the variable, whichever program meets it."""
+"""A missing or wrong setting is one sentence that names the variable, in every program."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ FULL = {
 }
 
 
-def test_the_full_mode_reads_what_it_was_given() -> None:
+def test_the_full_mode_reads_its_settings() -> None:
     env = env_read(FULL)
     assert (env.database.password, env.database.host, env.database.port, env.database.name) == (
         "p@ss",
@@ -33,7 +33,7 @@ def test_the_full_mode_reads_what_it_was_given() -> None:
     assert env.outbound_allow == ("jenkins.internal:8080", "[::1]:9000")
 
 
-def test_what_an_address_of_a_database_asks_for_is_done() -> None:
+def test_options_in_the_database_url_are_applied() -> None:
     env = env_read(
         {
             **FULL,
@@ -68,7 +68,7 @@ SECRETS = (
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_what_holds_a_secret_may_come_from_a_file(name: str, tmp_path: Path) -> None:
+def test_a_secret_may_come_from_a_file(name: str, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(FULL[name] + "\n")
     assert env_read({**FULL, name: "", f"{name}_FILE": str(file)}) == env_read(FULL)
@@ -80,14 +80,14 @@ def test_what_holds_a_secret_may_come_from_a_file(name: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "said"), [("", "empty"), ("s" * 40 + "\n" + "t" * 40, "several lines")]
 )
-def test_a_file_of_a_secret_has_one_line(text: str, said: str, tmp_path: Path) -> None:
+def test_a_secret_file_has_one_line(text: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(text)
     with pytest.raises(SettingError, match=f"COMPILEWATCH_SECRET_KEY_FILE .*{said}"):
         env_read({**FULL, "COMPILEWATCH_SECRET_KEY": "", "COMPILEWATCH_SECRET_KEY_FILE": str(file)})
 
 
-def test_an_editors_mark_of_the_encoding_is_no_part_of_a_secret(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_part_of_a_secret(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("s" * 32, encoding="utf-8-sig")
     assert (
@@ -99,7 +99,7 @@ def test_an_editors_mark_of_the_encoding_is_no_part_of_a_secret(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_which_of_two_holds_is_not_guessed(name: str, tmp_path: Path) -> None:
+def test_a_value_and_a_file_for_one_secret_are_an_error(name: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=f"^{name} and {name}_FILE are both set"):
         env_read({**FULL, f"{name}_FILE": str(tmp_path / "nowhere")})
 
@@ -116,12 +116,12 @@ def test_which_of_two_holds_is_not_guessed(name: str, tmp_path: Path) -> None:
         ("rediss://redis/0?ssl_cert_reqs=none", "rediss://redis/0?ssl_cert_reqs=none"),
     ],
 )
-def test_a_redis_with_tls_is_looked_at_unless_told_otherwise(given: str, read: str) -> None:
+def test_the_certificate_of_redis_is_verified_by_default(given: str, read: str) -> None:
     assert env_read({**FULL, "COMPILEWATCH_REDIS_URL": given}).redis_url == read
 
 
 @pytest.mark.parametrize("name", ["FROM", "USER", "PASSWORD", "PORT"])
-def test_mail_without_a_server_is_not_passed_over(name: str) -> None:
+def test_mail_settings_without_a_server_are_an_error(name: str) -> None:
     with pytest.raises(
         SettingError,
         match=f"^COMPILEWATCH_EMAIL_HOST is missing although COMPILEWATCH_EMAIL_{name} is set",
@@ -132,14 +132,14 @@ def test_mail_without_a_server_is_not_passed_over(name: str) -> None:
 @pytest.mark.parametrize(
     "address", ["http://127.0.0.1:8000", "http://localhost", "http://[::1]:8000"]
 )
-def test_plain_http_is_for_this_machine_or_asked_for(address: str) -> None:
+def test_plain_http_is_for_this_machine_or_needs_a_setting(address: str) -> None:
     hosts = {"COMPILEWATCH_HOSTS": "127.0.0.1, localhost, [::1], cw.example.com"}
     assert env_read({**FULL, **hosts, "COMPILEWATCH_BASE_URL": address}).base_url == address
     asked_for = {"COMPILEWATCH_BASE_URL": "http://cw.example.com", "COMPILEWATCH_ALLOW_HTTP": "1"}
     assert env_read({**FULL, **hosts, **asked_for}).allow_http
 
 
-def test_the_embedded_mode_needs_nothing_and_keeps_its_secrets(tmp_path: Path) -> None:
+def test_the_embedded_mode_needs_no_settings_and_keeps_its_secrets(tmp_path: Path) -> None:
     first, second = (env_read({"COMPILEWATCH_DATA": str(tmp_path)}) for _ in range(2))
     assert first == second
     assert (tmp_path / "secret_key.txt").stat().st_mode & 0o777 == 0o600
@@ -154,7 +154,7 @@ def test_the_embedded_mode_needs_nothing_and_keeps_its_secrets(tmp_path: Path) -
         ("2001:db8::7", "http://[2001:db8::7]:8000", "[2001:db8::7]"),
     ],
 )
-def test_the_embedded_mode_is_opened_where_it_listens(
+def test_the_embedded_mode_links_to_its_listening_address(
     tmp_path: Path, listen: str, url: str, host: str
 ) -> None:
     env = env_read({"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_LISTEN": listen})
@@ -162,7 +162,7 @@ def test_the_embedded_mode_is_opened_where_it_listens(
 
 
 @pytest.mark.parametrize("hosts", ["CW.example.com", ".example.com", "*", "localhost, .com"])
-def test_the_name_in_links_is_one_that_is_served(hosts: str, tmp_path: Path) -> None:
+def test_the_host_name_in_links_is_served(hosts: str, tmp_path: Path) -> None:
     assert env_read({**FULL, "COMPILEWATCH_HOSTS": hosts})
     alone = {"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_HOSTS": hosts}
     assert env_read(alone).base_url == "http://127.0.0.1:8000"
@@ -176,7 +176,7 @@ def test_the_name_in_links_is_one_that_is_served(hosts: str, tmp_path: Path) -> 
         ("https://cw.example.com.", "cw.example.com"),
     ],
 )
-def test_a_name_is_served_as_a_browser_asks_for_it(
+def test_a_host_name_is_matched_as_a_browser_sends_it(
     address: str, asked: str, tmp_path: Path
 ) -> None:
     given = {"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_BASE_URL": address}
@@ -208,7 +208,7 @@ def test_a_name_is_served_as_a_browser_asks_for_it(
         (
             "COMPILEWATCH_HOSTS",
             "localhost, example.com, w.example.com",
-        ),  # links of messages name cw.example.com
+        ),  # links in messages name cw.example.com
         ("COMPILEWATCH_BASE_URL", ""),
         ("COMPILEWATCH_BASE_URL", "cw.example.com"),
         ("COMPILEWATCH_BASE_URL", "https://[cw"),
@@ -240,7 +240,7 @@ def test_a_name_is_served_as_a_browser_asks_for_it(
         ("COMPILEWATCH_PORT", "8" * 5000),
         ("COMPILEWATCH_SECRET_KEY", "s" * 31),
         ("COMPILEWATCH_KEY_PEPPER", ""),
-        ("COMPILEWATCH_KEY_PEPPER", "s" * 32),  # what sessions are signed with
+        ("COMPILEWATCH_KEY_PEPPER", "s" * 32),  # the key that signs sessions
         ("COMPILEWATCH_TRUSTED_PROXIES", "-1"),
         ("COMPILEWATCH_TRUSTED_PROXIES", "0109999"),
         ("COMPILEWATCH_ALLOW_HTTP", "yes"),
@@ -261,7 +261,7 @@ def test_the_sentence_names_the_variable(name: str, value: str) -> None:
         ["gunicorn", "-b", "127.0.0.1:0", "dashboard.wsgi"],
     ],
 )
-def test_every_program_says_it_and_ends(program: list[str]) -> None:
+def test_every_program_prints_the_sentence_and_exits(program: list[str]) -> None:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
     }
@@ -283,7 +283,7 @@ def test_every_program_says_it_and_ends(program: list[str]) -> None:
 MAIL = {"COMPILEWATCH_EMAIL_HOST": "mail.example.com", "COMPILEWATCH_EMAIL_FROM": "cw@example.com"}
 
 
-def test_mail_is_off_without_a_server_and_goes_over_tls_with_one() -> None:
+def test_mail_is_off_without_a_server_and_uses_tls_with_one() -> None:
     assert env_read(FULL).mail is None
     mail = env_read({**FULL, **MAIL}).mail
     assert mail
@@ -309,12 +309,12 @@ def test_mail_is_off_without_a_server_and_goes_over_tls_with_one() -> None:
         ("COMPILEWATCH_EMAIL_PASSWORD_FILE", "/no/such/file"),
     ],
 )
-def test_a_wrong_setting_of_mail_is_named(name: str, value: str) -> None:
+def test_a_wrong_mail_setting_is_named(name: str, value: str) -> None:
     with pytest.raises(SettingError, match=name):
         env_read({**FULL, **MAIL, name: value})
 
 
-def test_a_password_is_not_sent_over_an_open_connection() -> None:
+def test_a_password_is_not_sent_over_an_unencrypted_connection() -> None:
     signed = {"COMPILEWATCH_EMAIL_USER": "cw", "COMPILEWATCH_EMAIL_PASSWORD": "secret"}
     with pytest.raises(SettingError, match="COMPILEWATCH_EMAIL_TLS"):
         env_read({**FULL, **MAIL, **signed, "COMPILEWATCH_EMAIL_TLS": "none"})

@@ -1,4 +1,4 @@
-"""`next` leads only to our own pages, whatever is written into it."""
+"""`next` redirects only to the dashboard's own pages, for any value."""
 
 from urllib.parse import urljoin, urlsplit
 
@@ -28,15 +28,15 @@ ELSEWHERE = [
 ]
 
 
-def ours(location: str) -> bool:
-    """Where a browser would go from a page of ours: it passes over tabs and newlines, and takes a
-    backslash for a slash."""
+def stays_on_dashboard(location: str) -> bool:
+    """Whether a browser on a page of the dashboard would stay on the dashboard: browsers ignore
+    tabs and newlines, and read a backslash as a slash."""
     read = location.translate({9: None, 10: None, 13: None}).replace("\\", "/")
     parts = urlsplit(urljoin("http://testserver/accounts/login/", read))
     return (parts.scheme, parts.netloc) == ("http", "testserver")
 
 
-def test_no_way_in_leads_out(user: User, project: Project) -> None:
+def test_no_sign_in_page_redirects_to_another_host(user: User, project: Project) -> None:
     fresh, stale = sign_in(Client(), user), Client()
     for where in ELSEWHERE:
         reset_sign_in_limits()
@@ -52,4 +52,7 @@ def test_no_way_in_leads_out(user: User, project: Project) -> None:
             "sign out": stale.post("/accounts/logout/", {"next": where}),
         }
         for way, answer in answers.items():
-            assert answer.status_code == 302 and ours(answer.headers["Location"]), (way, where)
+            assert answer.status_code == 302 and stays_on_dashboard(answer.headers["Location"]), (
+                way,
+                where,
+            )

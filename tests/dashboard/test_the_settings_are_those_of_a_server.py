@@ -1,5 +1,5 @@
-"""`manage.py check --deploy` has nothing to say of the full stack behind its proxy, and speaks up
-where something is amiss."""
+"""`manage.py check --deploy` has no findings for the full stack behind its proxy, and reports wrong
+settings."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ def check(*words: str, **changed: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_nothing_is_said_of_the_full_stack() -> None:
+def test_the_full_stack_has_no_findings() -> None:
     done = check()
     assert (done.returncode, "no issues" in done.stdout) == (0, True), done.stderr
 
 
-def test_the_doctor_has_nothing_to_say_of_them_either() -> None:
+def test_the_doctor_has_no_findings_either() -> None:
     done = check(sys.executable, "-c", DOCTOR, DJANGO_SETTINGS_MODULE="dashboard.settings")
     assert done.stdout == "The settings are safe for a server that other machines can reach.\n", (
         done
     )
 
 
-def test_what_is_amiss_is_named() -> None:
+def test_a_wrong_setting_is_named() -> None:
     done = check(COMPILEWATCH_DEBUG="1")
     assert done.returncode != 0 and "security.W018" in done.stderr
 
 
-def test_plain_http_that_was_asked_for_is_told_by_every_page_and_not_here() -> None:
+def test_allowed_plain_http_is_a_warning_of_every_page_and_no_finding() -> None:
     done = check(COMPILEWATCH_BASE_URL="http://cw.example.com", COMPILEWATCH_ALLOW_HTTP="1")
     assert (done.returncode, "no issues" in done.stdout) == (0, True), done.stderr
 
 
-def test_browsers_are_held_to_https_for_our_own_host_alone() -> None:
+def test_hsts_covers_only_the_dashboards_own_host() -> None:
     words = (
         "import django; django.setup(); from dashboard.ingest.wsgi_router import "
         "ReportsRouter; print(dict(ReportsRouter(None)._always))"

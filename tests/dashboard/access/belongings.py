@@ -1,5 +1,5 @@
-"""One row of everything that an address can name, so that each can be asked for; made alike for
-one's own and a foreign project."""
+"""Test rows: one row of every kind that a URL can name, built the same way for the own project and
+for a foreign one."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ ENVIRONMENT = "production"
 
 
 def addresses() -> Iterator[tuple[str, str]]:
-    """The name and the route of every address that there is; one without a name goes by its
-    route."""
+    """The name and the route of every URL; a URL without a name uses its route as the name."""
     yield from _walk(get_resolver(), "", "")
 
 
@@ -43,13 +42,13 @@ def _walk(resolver: URLResolver, route: str, space: str) -> Iterator[tuple[str, 
 
 
 def filled(route: str, ids: dict[str, Any]) -> str:
-    """The address that a route makes with these ids."""
+    """The URL path of a route with these ids filled in."""
     plain = _GROUP.sub(lambda found: f"<{found[1]}>", route).replace("^", "").replace("$", "")
     return "/" + _CONVERTER.sub(lambda found: str(ids[found[1]]), plain)
 
 
 def looked_at(route: str) -> object:
-    """The id of a row of the model that a page of the administration is about."""
+    """The id of a row of the model that an administration page shows."""
     found = re.match(r"admin/(\w+)/(\w+)/", route)
     if not found or (model := apps.all_models[found[1]].get(found[2])) is None:
         return 1
@@ -57,12 +56,12 @@ def looked_at(route: str) -> object:
 
 
 def wants(route: str) -> set[str]:
-    """What a route has to be given."""
+    """The names of the parameters in a route."""
     return set(_CONVERTER.findall(route))
 
 
 def belongings(project: Project, admin: User, guest: User) -> dict[str, Any]:
-    """The ids of one row of each kind in the project, by the name that routes give them."""
+    """The ids of one row of each kind in the project, by parameter name."""
     alert = stories.fleet(project, every=400)
     _of_the_server(project)
     invitation, token = invitation_create(project=project, role="viewer", actor=admin)
@@ -151,7 +150,7 @@ def _of_messages(alert: Alert) -> dict[str, Any]:
 
 
 def _of_the_server(project: Project) -> None:
-    """What the administration shows besides."""
+    """Rows that only the administration shows."""
     now = clock.now()
     Heartbeat.objects.update_or_create(name="worker", defaults={"kind": "worker", "seen_at": now})
     sent = {

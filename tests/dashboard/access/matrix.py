@@ -1,15 +1,16 @@
-"""Who may ask what: one line for each address. A new address without a line here fails the tests
-beside."""
+"""Access matrix: one line per URL with the expected answer for each kind of caller. The tests fail
+for a URL without a line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 OK, LOGIN, SURE, GONE, NO, METHOD, KEY = "ok", "login", "sure", "404", "403", "405", "401"
-"""What is answered: done, led to the sign-in page, asked for the password again, or the status."""
+"""Expected answers: allowed, redirected to sign-in, redirected to password confirmation, or the
+status."""
 
 COLUMNS = (
-    "nobody",
+    "visitor",
     "outsider",
     "neighbour",
     "viewer",
@@ -22,13 +23,14 @@ COLUMNS = (
     "dep",
     "foreign",
 )
-"""Who asks: nobody; an account without a project; an admin of another project; the members of this
-one; an admin who gave the password an hour ago; staff of the server who are no members; keys of
-this project that send, read, and tell of deployments; and a key that reads another project."""
+"""Callers: an anonymous visitor; an account without a project; an admin of another project; the
+members of this project; an admin who confirmed the password an hour ago; server staff without a
+membership; keys of this project that send, read and record deployments; and a read key of another
+project."""
 
-AS_NOBODY = ("closed", "revoked")
-"""Who is answered as nobody is: somebody whose account was closed while signed in, and a key that
-was revoked."""
+AS_VISITOR = ("closed", "revoked")
+"""Callers that get the answers of an anonymous visitor: an account that was closed while signed in,
+and a revoked key."""
 
 
 def _row(text: str) -> dict[str, str]:
@@ -37,7 +39,7 @@ def _row(text: str) -> dict[str, str]:
 
 # fmt: off
 AUDIENCES: dict[str, dict[str, str]] = {
-    # nobody outsider neighbour viewer operator admin late  staff  ing   api   dep   foreign
+    # visitor outsider neighbour viewer operator admin late  staff  ing   api   dep   foreign
     "everyone":         _row("ok    ok       ok        ok     ok       ok    ok    ok     ok    ok    ok    ok"),
     "people":           _row("login ok       ok        ok     ok       ok    ok    ok     login login login login"),
     "people, not sent": _row("login 405      405       405    405      405   405   405    login login login login"),
@@ -69,22 +71,22 @@ Line = dict[str, str]
 
 
 def look(audience: str) -> Line:
-    """Only to be read."""
+    """GET only."""
     return {"GET": audience}
 
 
 def act(audience: str) -> Line:
-    """Only to be sent to."""
+    """POST only."""
     return {"POST": audience}
 
 
 def form(audience: str, sends: str = "") -> Line:
-    """Read and sent to."""
+    """GET and POST."""
     return {"GET": audience, "POST": sends or audience}
 
 
 LINES: dict[str, Line] = {
-    # How the process does, and what programs ask.
+    # Health checks and endpoints for programs.
     "healthz": look("everyone"),
     "readyz": look("everyone"),
     "metrics": look("any reader"),
@@ -107,7 +109,7 @@ LINES: dict[str, Line] = {
     "verdict_one": look("readers"),
     "alerts_list": look("readers"),
     "alert_one": look("readers"),
-    # Signing in, and one's own account.
+    # Sign-in and the own account.
     "account_login": form("everyone"),
     "account_logout": form("everyone"),
     "account_inactive": look("everyone"),
@@ -131,7 +133,7 @@ LINES: dict[str, Line] = {
     "openid_connect_login": form("no provider set"),
     "openid_connect_callback": form("no provider set"),
     "theme": act("people"),
-    # Pages of no project.
+    # Pages outside projects.
     "home": look("people"),
     "favicon": look("everyone"),
     "numbers": look("people"),
@@ -141,7 +143,7 @@ LINES: dict[str, Line] = {
     "health_home": look("people"),
     "project_new": form("project makers"),
     "invitation": form("everyone"),
-    # What is looked at in a project.
+    # Pages of a project.
     **dict.fromkeys(
         (
             "health",
@@ -203,7 +205,7 @@ LINES: dict[str, Line] = {
     ),
     "audit": look("admins"),
     "audit_csv": look("admins"),
-    # What is done in a project.
+    # Actions in a project.
     "alert_act": act("operators"),
     "baseline_set": act("operators"),
     "baseline_end": act("operators"),
@@ -244,7 +246,7 @@ LINES: dict[str, Line] = {
     "admin:autocomplete": form("staff, never", "staff, not sent"),
     "admin:view_on_site": form("staff, nothing"),
     "admin:admin/(?P<url>.*)$": form("staff, nothing"),
-    # Each of its models: looked at, mended by the actions of its list, and never changed by hand.
+    # Each administration model: pages are readable, list actions change rows, edit forms do not.
     "*_changelist": form("staff"),
     "*_add": form("staff, never"),
     "*_change": form("staff", "staff, never"),
@@ -255,7 +257,7 @@ LINES: dict[str, Line] = {
 
 
 def line_of(name: str) -> Line | None:
-    """The line of an address; those of the administration's models share one for each ending."""
+    """The line of a URL; the URLs of the administration's models share one line per ending."""
     ending = next(
         (
             one
@@ -267,9 +269,11 @@ def line_of(name: str) -> Line | None:
     return LINES.get(name) or LINES.get(ending)
 
 
-def answers(audience: str) -> Iterator[tuple[str, str]]:
-    """Who asks, and what is answered."""
+def expected_answers(audience: str) -> Iterator[tuple[str, str]]:
+    """Each caller with its expected answer."""
     row = AUDIENCES[audience]
-    # Where the password is not asked for again, an admin of an hour ago is an admin.
-    yield from ((who, said) for who, said in row.items() if who != "late" or said != row["admin"])
-    yield from ((who, row["nobody"]) for who in AS_NOBODY)
+    # Where no password confirmation is required, "late" is the same caller as "admin".
+    yield from (
+        (who, answer) for who, answer in row.items() if who != "late" or answer != row["admin"]
+    )
+    yield from ((who, row["visitor"]) for who in AS_VISITOR)

@@ -1,5 +1,5 @@
-"""Every address that is looked at, with hostile values in its parameters: no failure, no slow
-answer, and nothing unescaped."""
+"""Every readable URL with hostile parameter values: no failure, no slow answer, and no unescaped
+text."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ _NAME = re.compile(
 )
 
 
-def names() -> list[str]:
-    """What the code reads of any address, those of the read API from its own document."""
+def parameter_names() -> list[str]:
+    """The query parameters that the code reads; the parameters of the read API come from its
+    OpenAPI document."""
     from dashboard.api.read.router import API
 
     found = {
@@ -92,8 +93,8 @@ def _readers(
     )
 
 
-def looked(ids: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name and address of what is only looked at."""
+def readable_paths(ids: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and path of every URL that accepts GET."""
     for name, route in addresses():
         if "GET" in (line_of(name) or {}) and name != "account_logout":
             yield (
@@ -107,8 +108,8 @@ def _quoted(text: str) -> str:
 
 
 def _queries(every: list[str], turn: int) -> tuple[str, list[str]]:
-    """All parameters at once, each with another value; and for the read API, which refuses unknown
-    ones, one alone."""
+    """All parameters in one query, each with a different value; and single-parameter queries for
+    the read API, which refuses unknown parameters."""
     values = [_quoted(value) for value in VALUES.values()]
     pairs = [(name, values[(turn + number) % len(values)]) for number, name in enumerate(every)]
     return "&".join(f"{name}={value}&{name}=1&{name}={value}" for name, value in pairs), [
@@ -116,13 +117,13 @@ def _queries(every: list[str], turn: int) -> tuple[str, list[str]]:
     ]
 
 
-def test_strange_values_fail_no_page(
+def test_hostile_parameter_values_break_no_page(
     ids: dict[str, Any], project: Project, user: User, make_user: Callable[..., User]
 ) -> None:
     person, staff, key = _readers(project, user, make_user)
-    every, wrong = names(), []
+    every, wrong = parameter_names(), []
     assert len(every) > 25
-    for turn, (name, path) in enumerate(looked(ids)):
+    for turn, (name, path) in enumerate(readable_paths(ids)):
         client = (
             staff
             if name.startswith("admin:")
@@ -137,11 +138,9 @@ def test_strange_values_fail_no_page(
             body = b"".join(answer) if answer.streaming else answer.content  # type: ignore[arg-type]
             took = time.perf_counter() - began
             if answer.status_code >= 500 or took > SLOW_S:
-                wrong.append(
-                    f"{name}: {query[:80]!r} is answered {answer.status_code} in {took:.1f} s"
-                )
+                wrong.append(f"{name}: {query[:80]!r} gets {answer.status_code} in {took:.1f} s")
             if MARK.encode() in body and "html" in answer.headers.get("Content-Type", ""):
                 wrong.append(f"{name}: {query[:80]!r} is not escaped")
             if "X-Cw" in answer.headers:
-                wrong.append(f"{name}: {query[:80]!r} makes a header")
+                wrong.append(f"{name}: {query[:80]!r} creates a header")
     assert not wrong, "\n" + "\n".join(wrong)

@@ -1,5 +1,4 @@
-"""HEAD, OPTIONS, TRACE and a method that does not exist, on every address: no failure, and nothing
-is written."""
+"""HEAD, OPTIONS, TRACE and an unknown method on every URL: no failure and no write."""
 
 from __future__ import annotations
 
@@ -8,7 +7,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tests.dashboard.access.test_who_may_ask_what import Asked, asked_of, callers, guest, ids
+from tests.dashboard.access.test_who_may_ask_what import (
+    Exchange,
+    callers,
+    guest,
+    ids,
+    requests_of_matrix,
+)
 
 __all__ = ["callers", "guest", "ids"]
 pytestmark = pytest.mark.timeout(600)
@@ -19,8 +24,8 @@ def test_a_rare_method_writes_nothing(
     method: str, ids: dict[str, Any], callers: dict[str, Client]
 ) -> None:
     wrong = []
-    for name, path, _line in asked_of(ids):
-        got = Asked(callers["admin"], method, path)
-        if got.said.startswith("5") or got.written:
-            wrong.append(f"{name}: {method} is answered {got.said}; written: {got.written}")
+    for name, path, _line in requests_of_matrix(ids):
+        got = Exchange(callers["admin"], method, path)
+        if got.answer.startswith("5") or got.written:
+            wrong.append(f"{name}: {method} gets {got.answer}; written: {got.written}")
     assert not wrong, "\n" + "\n".join(wrong)

@@ -1,5 +1,5 @@
-"""Every address, asked by everyone with every method: what the table says is answered, and who is
-refused changes nothing."""
+"""Access tests: every URL with every method as every caller. The answer matches the access matrix,
+and a refused request writes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dashboard.projects.models import Project, Role
 from dashboard.projects.services import key_create, key_revoke
 from tests.dashboard.access.belongings import addresses, belongings, filled, looked_at, wants
 from tests.dashboard.access.matrix import (
-    AS_NOBODY,
+    AS_VISITOR,
     COLUMNS,
     GONE,
     KEY,
@@ -33,7 +33,7 @@ from tests.dashboard.access.matrix import (
     NO,
     OK,
     SURE,
-    answers,
+    expected_answers,
     line_of,
 )
 from tests.dashboard.conftest import sign_in
@@ -41,12 +41,12 @@ from tests.dashboard.conftest import sign_in
 pytestmark = pytest.mark.timeout(1800)
 LONG_AGO = 3600.0
 NEVER = ("PUT", "PATCH", "DELETE")
-A_FEW = ("nobody", "admin", "api")
-"""Who asks with a method that an address does not have: it is refused before anybody is asked who
-they are."""
+A_FEW = ("visitor", "admin", "api")
+"""Callers for methods that a URL does not support: these requests are refused before
+authentication."""
 ASKING = (
     ("viewer", "operator", "admin", "late"),
-    ("nobody", "outsider", "neighbour", "staff", "closed"),
+    ("visitor", "outsider", "neighbour", "staff", "closed"),
     ("ing", "api", "dep", "foreign", "revoked"),
 )
 HEADERS = {
@@ -55,15 +55,15 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
 }
-"""What every answer carries, a refusal as well."""
+"""Headers of every answer, refusals included."""
 REFUSALS = {401: KEY, 403: NO, 404: GONE, 405: METHOD}
 NOTED = ("project_key", "cache_entry", "django_session")
-"""What a refusal may write: when a key was last used, how often somebody tried, and what waits
-until they have said who they are."""
+"""Tables that a refused request may write: last use of a key, count of sign-in attempts, and the
+session that waits for the sign-in."""
 
 
-class Asked:
-    """One request: what was answered, and what was written to the database, which is undone."""
+class Exchange:
+    """One request: its answer and its database writes. The writes are rolled back."""
 
     def __init__(self, client: Client, method: str, path: str, body: str = "") -> None:
         self.written: list[str] = []
@@ -71,8 +71,8 @@ class Asked:
         with connection.execute_wrapper(self._note), transaction.atomic():
             answer = client.generic(method, path, body, FORM)
             if answer.streaming:
-                list(answer)  # else its query stays open
-            self.said = said(answer)
+                list(answer)  # otherwise its query stays open
+            self.answer = answer_word(answer)
             self.bare = [
                 name for name, words in HEADERS.items() if words not in answer.headers.get(name, "")
             ]
@@ -94,8 +94,8 @@ class Asked:
 FORM = "application/x-www-form-urlencoded"
 
 
-def said(answer: HttpResponseBase) -> str:
-    """The answer in a word of the table."""
+def answer_word(answer: HttpResponseBase) -> str:
+    """The answer as a word of the access matrix."""
     led = answer.headers.get("Location", "")
     if answer.status_code == 302 and led.startswith(
         ("/accounts/login/", "/accounts/reauthenticate/")
@@ -115,16 +115,15 @@ def guest(make_user: Callable[..., User], project: Project) -> User:
 def ids(
     project: Project, user: User, guest: User, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, Any]]:
-    """One of everything in `project`. Nothing else may use the database while one transaction is
-    undone again and again."""
+    """One row of everything in `project`. No other thread may use the database while the single
+    transaction is rolled back again and again."""
     monkeypatch.setattr(group_commit, "_write_refusals", lambda: None)
     monkeypatch.setattr(connection, "close", lambda: None)
     key_create(project=project)
-    logging.disable(logging.ERROR)  # thousands of refusals with their tracebacks
+    logging.disable(logging.ERROR)  # hides thousands of refusals with tracebacks
     yield belongings(project, user, guest)
-    logging.disable(
-        logging.NOTSET
-    )  # in these words: each logger remembers what it may say until it is told anew
+    # `disable` also clears the level cache of each logger.
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture
@@ -135,7 +134,7 @@ def callers(
     guest: User,
     make_user: Callable[..., User],
 ) -> dict[str, Client]:
-    """Everyone who asks, by the column of the table."""
+    """One client for each column of the access matrix."""
 
     def person(
         name: str, role: Role | None = None, where: Project = project, ago: float = 0.0
@@ -151,7 +150,7 @@ def callers(
         return Client(headers={"authorization": f"Bearer {text}"})
 
     made = {
-        "nobody": Client(),
+        "visitor": Client(),
         "outsider": person("outsider"),
         "neighbour": person("neighbour", Role.ADMIN, other_project),
         "viewer": sign_in(Client(), guest),
@@ -169,9 +168,9 @@ def callers(
     return made
 
 
-def asked_of(ids: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """The name, the address and the line of everything that can be asked; those where somebody
-    signs out or reports come last."""
+def requests_of_matrix(ids: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """The name, the path and the matrix line of every URL; URLs that sign out or send reports come
+    last."""
     for name, route in sorted(addresses(), key=lambda one: one[0] == "reports"):
         action = "disable" if "channel_id" in wants(route) else "acknowledge"
         path = filled(route, {**ids, "action": action, "object_id": looked_at(route)})
@@ -179,49 +178,49 @@ def asked_of(ids: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, str]]]:
         yield name, path + query, line_of(name) or {}
 
 
-def test_every_address_has_a_line_every_line_an_address_and_everyone_asks() -> None:
-    assert sorted(who for group in ASKING for who in group) == sorted((*COLUMNS, *AS_NOBODY))
+def test_every_url_has_a_line_every_line_has_a_url_and_every_caller_is_tried() -> None:
+    assert sorted(who for group in ASKING for who in group) == sorted((*COLUMNS, *AS_VISITOR))
     names = {name for name, _ in addresses()}
     assert sorted(name for name in names if line_of(name) is None) == []
     assert sorted(name for name in LINES if not name.startswith("*") and name not in names) == []
 
 
 @pytest.mark.parametrize("asking", ASKING, ids=("members", "others", "keys"))
-def test_everyone_is_answered_as_the_table_says(
+def test_every_caller_gets_the_answer_of_the_matrix(
     ids: dict[str, Any], callers: dict[str, Client], asking: tuple[str, ...]
 ) -> None:
     wrong = []
-    for name, path, line in asked_of(ids):
+    for name, path, line in requests_of_matrix(ids):
         for method in ("GET", "POST"):
             reset_sign_in_limits()
-            for who, expected in answers(line.get(method, "nobody")):
+            for who, expected in expected_answers(line.get(method, "nobody")):
                 if who not in asking or (method not in line and who not in A_FEW):
                     continue
-                got = Asked(
+                got = Exchange(
                     callers[who],
                     method,
                     path,
                     f"model={ids['model_id']}" if name == "guide_save" and method == "POST" else "",
                 )
                 if (
-                    got.said != expected
+                    got.answer != expected
                     or got.bare
                     or (got.written and (expected != OK or method == "GET"))
                 ):
                     wrong.append(
-                        f"{name}: {method} by {who} is answered {got.said}, expected {expected}; "
+                        f"{name}: {method} by {who} gets {got.answer}, expected {expected}; "
                         f"written: {got.written}; without: {got.bare}"
                     )
         for method in NEVER:
             for who in set(A_FEW) & set(asking):
-                got = Asked(callers[who], method, path)
-                # Pages of a form that allauth brings take any method as they take GET or POST;
-                # nothing comes of it.
+                got = Exchange(callers[who], method, path)
+                # Form pages of allauth treat any method as GET or POST; nothing is written.
                 if got.written or (
-                    got.said == OK and dict(answers(line.get("POST", "nobody")))[who] != OK
+                    got.answer == OK
+                    and dict(expected_answers(line.get("POST", "nobody")))[who] != OK
                 ):
                     wrong.append(
-                        f"{name}: {method} by {who} is answered {got.said}; written: {got.written}"
+                        f"{name}: {method} by {who} gets {got.answer}; written: {got.written}"
                     )
     assert not wrong, "\n" + "\n".join(wrong)
 
@@ -259,15 +258,15 @@ def test_an_id_of_another_project_does_not_exist(
                     query = (
                         "?a={}&b={}".format(*ids["a_and_b"]) if name == "comparison_read" else ""
                     )
-                    got = Asked(callers[who], method, filled(route, mixed) + query)
-                    assert (got.said, got.written) == (GONE, []), (name, part, method, who)
+                    got = Exchange(callers[who], method, filled(route, mixed) + query)
+                    assert (got.answer, got.written) == (GONE, []), (name, part, method, who)
                     tried += 1
     assert tried > 40
 
 
-def test_a_form_of_another_site_does_nothing(ids: dict[str, Any], user: User) -> None:
+def test_a_cross_site_form_does_nothing(ids: dict[str, Any], user: User) -> None:
     lured = sign_in(Client(enforce_csrf_checks=True), user)
-    for name, path, line in asked_of(ids):
+    for name, path, line in requests_of_matrix(ids):
         if "POST" in line and not line["POST"].endswith("keys"):
-            got = Asked(lured, "POST", path)
-            assert (got.said in (NO, GONE), got.written) == (True, []), (name, got.said)
+            got = Exchange(lured, "POST", path)
+            assert (got.answer in (NO, GONE), got.written) == (True, []), (name, got.answer)

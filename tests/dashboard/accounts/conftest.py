@@ -1,4 +1,4 @@
-"""A provider of sign-in for the tests that need one."""
+"""Fixtures of an OpenID Connect provider."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from tests.dashboard.accounts.openid.way_in import BACK, configure
 
 @pytest.fixture(scope="module")
 def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The provider's address."""
+    """The issuer URL of the provider."""
     with provider_run(tmp_path_factory.mktemp("openid"), BACK) as address:
         yield address
 
 
 @pytest.fixture
 def provider(settings: LazySettings, issuer: str) -> str:
-    """The same, configured as the environment would."""
+    """The issuer URL; the dashboard is configured with the provider as the environment would
+    configure it."""
     configure(settings, issuer)
     return issuer
 
@@ -34,7 +35,8 @@ def provider(settings: LazySettings, issuer: str) -> str:
 def front(
     issuer: str, settings: LazySettings, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Front]:
-    """A front before the provider, at which the dashboard has its people sign in."""
+    """A proxy in front of the provider; the dashboard is configured with the proxy as its
+    provider."""
     reset_sign_in_limits()
     monkeypatch.setattr(allauth_adapters, "_log_throttle", LogThrottle())
     with front_run(issuer) as front:

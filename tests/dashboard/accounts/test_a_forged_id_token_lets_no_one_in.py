@@ -1,5 +1,5 @@
-"""Attacks by ID tokens: a real provider's answers are changed on their way, and the dashboard takes
-the genuine one alone."""
+"""Attacks with ID tokens: a proxy changes the answers of a real provider, and the dashboard accepts
+only the genuine token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHER = JWK.generate(kty="RSA", size=2048).export_to_pem(private_key=True, passw
 
 
 def hmac_signed(claims: Claims, key: bytes) -> str:
-    """By hand: libraries refuse a public key here."""
+    """Signed by hand, because libraries refuse a public key here."""
     parts = [{"alg": "HS256", "typ": "JWT", "kid": KEY.thumbprint()}, claims]
     text = b".".join(
         base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts
@@ -47,14 +47,14 @@ def unsigned(claims: Claims) -> str:
 
 
 def with_claims(**wrong: object) -> Callable[[Claims], str]:
-    """Genuinely signed; None takes a claim away."""
+    """Genuinely signed with these claims; None removes a claim."""
     return lambda claims: signed(
         {name: value for name, value in (claims | wrong).items() if value is not None}
     )
 
 
 def flipped(claims: Claims) -> str:
-    """The signature of other claims under these."""
+    """Other claims with the signature of the genuine token."""
     head, _, signature = signed(claims).split(".")
     body = signed(claims | {"sub": "1000"}).split(".")[1]
     return f"{head}.{body}.{signature}"
@@ -63,7 +63,7 @@ def flipped(claims: Claims) -> str:
 FORGERIES: dict[str, tuple[Callable[[Claims], str], str]] = {
     "another nonce": (with_claims(nonce="x" * 43), "another nonce"),
     "no nonce": (with_claims(nonce=None), "another nonce"),
-    "a nonce that is no text": (with_claims(nonce=[1]), "another nonce"),
+    "a nonce that is not a string": (with_claims(nonce=[1]), "another nonce"),
     "another audience": (with_claims(aud="another-client"), "Audience doesn't match"),
     "no audience": (with_claims(aud=None), '"aud" claim'),
     "our audience among others": (
@@ -127,7 +127,7 @@ FORGERIES: dict[str, tuple[Callable[[Claims], str], str]] = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_it_is_refused_and_leaves_nothing(
+def test_a_forged_token_is_refused_and_creates_nothing(
     client: Client, front: Front, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     forge, why = FORGERIES[name]
@@ -135,13 +135,15 @@ def test_it_is_refused_and_leaves_nothing(
     refused(client, callback(client), caplog, why)
 
 
-def test_the_genuine_token_passes_the_same_way(client: Client, front: Front) -> None:
+def test_the_genuine_token_is_accepted_through_the_same_proxy(client: Client, front: Front) -> None:
     front.forge(lambda claims: signed(claims))
     assert client.get(callback(client)).status_code == 302
     assert client.session["_auth_user_id"] == str(User.objects.get(username="mara").pk)
 
 
-def test_a_token_for_several_lets_in_whom_it_was_made_for(client: Client, front: Front) -> None:
+def test_a_token_for_several_audiences_is_accepted_by_its_authorized_party(
+    client: Client, front: Front
+) -> None:
     front.forge(with_claims(aud=[CLIENT, "project-7"], azp=CLIENT))
     client.get(callback(client))
     assert User.objects.get(username="mara")
@@ -165,7 +167,7 @@ def test_a_genuine_token_of_an_earlier_sign_in_is_refused(
     refused(thief, callback(thief), caplog, "another nonce")
 
 
-def test_a_token_of_one_person_takes_no_names_of_another(
+def test_userinfo_of_another_person_is_refused(
     client: Client, front: Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     front.changes[PERSON] = lambda told: told | {"sub": "1000"}

@@ -1,5 +1,5 @@
-"""Attacks by answers: whatever the provider sends instead of what was asked, a person reads one
-page and the log one line."""
+"""Attacks with answers: for any answer of the provider, the person gets one page and the log gets
+one line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ANSWERS: dict[str, Raw] = {
     "a number": sending(200, b"7"),
     "nothing": sending(200, b""),
     "an empty object": sending(200, b"{}"),
-    "numbers for texts": sending(
+    "numbers for strings": sending(
         200,
         b'{"access_token": 1, "id_token": 1, "keys": 1, "sub": 1, "issuer": 1, "token_endpoint": 1}',
     ),
@@ -65,8 +65,8 @@ ANSWERS: dict[str, Raw] = {
 
 
 def started(client: Client, front: Front, place: str, raw: Raw) -> str:
-    """The address to open once this place answers so: the way back, or where the provider's own
-    words come first, the way there."""
+    """The path to open once this endpoint gives the raw answer: the callback, or the start of the
+    sign-in for the configuration endpoint."""
     if place == CONFIG:
         front.raw[place] = raw
         return START
@@ -77,13 +77,13 @@ def started(client: Client, front: Front, place: str, raw: Raw) -> str:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_broken_answer(
+def test_a_broken_answer_is_one_page_and_one_log_line(
     client: Client, front: Front, name: str, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     refused(client, started(client, front, place, ANSWERS[name]), caplog, "")
 
 
-def test_a_redirect_takes_no_secret_along(
+def test_a_redirect_receives_no_secret(
     client: Client, front: Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     with wire_server(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")) as thief:
@@ -93,7 +93,7 @@ def test_a_redirect_takes_no_secret_along(
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_huge_answer_is_read_to_its_limit(
+def test_a_huge_answer_is_read_up_to_its_limit(
     client: Client, front: Front, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     written = []
@@ -114,7 +114,7 @@ def test_a_huge_answer_is_read_to_its_limit(
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("drip", [b"", b"x", b" "])
-def test_an_answer_that_does_not_end_is_waited_for_a_bounded_time(
+def test_an_answer_that_does_not_end_is_cut_off_after_a_bounded_time(
     client: Client,
     front: Front,
     place: str,
@@ -122,7 +122,7 @@ def test_an_answer_that_does_not_end_is_waited_for_a_bounded_time(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Silence, a header of one letter after the other, and a body of one blank after the other."""
+    """Silence, a header that continues byte by byte, and a body that continues byte by byte."""
     over = threading.Event()
 
     def hang(handler: BaseHTTPRequestHandler) -> None:
@@ -161,7 +161,7 @@ def test_an_answer_that_does_not_end_is_waited_for_a_bounded_time(
         ),
     ],
 )
-def test_what_a_provider_says_of_itself_is_checked(
+def test_the_provider_configuration_is_checked(
     client: Client, front: Front, change: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     front.changes[CONFIG] = lambda config: config | change
@@ -180,7 +180,7 @@ def test_what_a_provider_says_of_itself_is_checked(
         [{"kty": "oct", "k": "AAAA"}],
     ],
 )
-def test_keys_that_are_none(
+def test_invalid_keys_are_refused(
     client: Client, front: Front, keys: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     front.forge(lambda claims: signed(claims))
@@ -191,7 +191,9 @@ def test_keys_that_are_none(
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\r\nBcc: all@example.com\x00\ud800" + "x" * 5000
 
 
-def test_names_of_any_form_are_stored_as_plain_lines(client: Client, front: Front) -> None:
+def test_names_with_control_characters_are_stored_as_plain_lines(
+    client: Client, front: Front
+) -> None:
     hostile = dict.fromkeys(
         ("preferred_username", "name", "given_name", "family_name", "email", "picture", "groups"),
         HOSTILE,
@@ -208,7 +210,7 @@ def test_names_of_any_form_are_stored_as_plain_lines(client: Client, front: Fron
 
 
 @pytest.mark.parametrize("odd", [None, 7, True, [], {"a": 1}, ""])
-def test_names_that_are_no_texts_are_left_out(client: Client, front: Front, odd: object) -> None:
+def test_names_that_are_not_strings_are_ignored(client: Client, front: Front, odd: object) -> None:
     front.changes[PERSON] = lambda told: (
         told
         | dict.fromkeys(("preferred_username", "name", "given_name", "family_name", "email"), odd)

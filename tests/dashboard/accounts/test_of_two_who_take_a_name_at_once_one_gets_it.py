@@ -1,5 +1,5 @@
-"""Two people who take one name in the same moment, in another case: one gets it, and the other is
-told."""
+"""Two people request one name at the same moment, in different case: one gets the name, the other
+gets an error."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ def taken(name: str) -> bool:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("names", [("ada", "ADA"), ("ada", "ada")])
-def test_one_of_the_two(names: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_concurrent_requests_gets_the_name(
+    names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = services.audit_write
 
     def slowly(**columns: Any) -> Any:
-        time.sleep(0.5)  # stored, and not yet for everybody to see
+        time.sleep(0.5)  # stored, and not yet visible to other connections
         return record(**columns)
 
     monkeypatch.setattr(services, "audit_write", slowly)

@@ -1,5 +1,5 @@
-"""The administration: staff look at everything and change nothing by hand; what they mend stands in
-the record."""
+"""Administration: staff can view everything and change nothing by hand; each repair action is in
+the audit log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def act(client: Client, model: str, action: str, *ids: int) -> str:
     return client.post(f"/admin/{model}/", given, follow=True).content.decode()
 
 
-def test_staff_look_at_everything_and_the_policy_holds(
+def test_staff_can_view_everything_under_the_content_security_policy(
     operator: User, project: Project, user: User
 ) -> None:
     client = sign_in(Client(), operator)
@@ -57,7 +57,7 @@ def test_staff_look_at_everything_and_the_policy_holds(
     assert "unsafe" not in client.get("/")["Content-Security-Policy"]
 
 
-def test_facts_and_the_record_cannot_be_changed_or_deleted(
+def test_facts_and_the_audit_log_cannot_be_changed_or_deleted(
     operator: User, project: Project, user: User
 ) -> None:
     client = sign_in(Client(), operator)
@@ -84,7 +84,7 @@ def test_facts_and_the_record_cannot_be_changed_or_deleted(
     )
 
 
-def test_what_is_mended_is_noted(operator: User, project: Project, user: User) -> None:
+def test_a_repair_is_in_the_audit_log(operator: User, project: Project, user: User) -> None:
     client, theirs = sign_in(Client(), operator), sign_in(Client(), user)
     Authenticator.objects.create(user=user, type="totp", data={})
     assert "recorded in the audit log" in act(client, "accounts/user", "second_step", user.pk)
@@ -109,7 +109,7 @@ def test_what_is_mended_is_noted(operator: User, project: Project, user: User) -
     ]
 
 
-def test_mending_asks_for_the_password_again(operator: User, user: User) -> None:
+def test_a_repair_asks_for_the_password_again(operator: User, user: User) -> None:
     client = sign_in(Client(), operator, ago=3600)
     assert client.get("/admin/accounts/user/").status_code == 200
     led = client.post(
@@ -120,7 +120,7 @@ def test_mending_asks_for_the_password_again(operator: User, user: User) -> None
     assert user.is_active
 
 
-def test_nobody_else_comes_in(
+def test_only_staff_can_sign_in_to_the_administration(
     client: Client, user: User, project: Project, make_user: Callable[..., User]
 ) -> None:
     assert client.get("/admin/").headers["Location"].startswith("/accounts/login/?next=/admin/")

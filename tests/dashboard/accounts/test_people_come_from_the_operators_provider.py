@@ -1,5 +1,5 @@
-"""Signing in at an OpenID provider: a real one runs beside the test, and the dashboard checks what
-it says."""
+"""Sign-in at an OpenID Connect provider: the tests run a real provider, and the dashboard verifies
+its answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.dashboard.accounts.openid.way_in import BACK, NAME, START, callback, 
 from tests.dashboard.conftest import PASSWORD
 
 
-def test_who_the_provider_vouches_for_gets_an_account_that_sees_nothing(
+def test_a_person_verified_by_the_provider_gets_an_account_without_projects(
     client: Client, provider: str, project: Project
 ) -> None:
     page = client.get("/accounts/login/?next=/p/ranking/").content.decode()
@@ -47,7 +47,7 @@ def test_who_the_provider_vouches_for_gets_an_account_that_sees_nothing(
     )
 
 
-def test_a_name_that_is_taken_here_gives_nobody_that_account(
+def test_a_name_that_is_taken_here_gives_no_access_to_that_account(
     client: Client, provider: str, project: Project, make_user: Callable[..., User]
 ) -> None:
     local = make_user("mara", project, Role.ADMIN)
@@ -58,7 +58,7 @@ def test_a_name_that_is_taken_here_gives_nobody_that_account(
     assert SocialAccount.objects.get().user != local
 
 
-def test_an_answer_for_another_browser_lets_nobody_in(
+def test_an_answer_for_another_browser_is_refused(
     client: Client, provider: str, project: Project
 ) -> None:
     path = callback(client)
@@ -67,7 +67,7 @@ def test_an_answer_for_another_browser_lets_nobody_in(
     assert "_auth_user_id" not in victim.session and not User.objects.exists()
 
 
-def test_who_says_no_at_the_provider_is_not_let_in(
+def test_a_person_who_denies_access_at_the_provider_is_not_signed_in(
     client: Client, provider: str, project: Project
 ) -> None:
     back = callback(client, allow=False)
@@ -76,7 +76,7 @@ def test_who_says_no_at_the_provider_is_not_let_in(
     assert "_auth_user_id" not in client.session and not User.objects.exists()
 
 
-def test_a_code_of_another_provider_lets_nobody_in(
+def test_a_code_of_another_provider_is_refused(
     client: Client, provider: str, project: Project, tmp_path: Path, settings: LazySettings
 ) -> None:
     with provider_run(tmp_path, BACK) as other:
@@ -88,7 +88,7 @@ def test_a_code_of_another_provider_lets_nobody_in(
 
 
 @pytest.mark.parametrize("what", ["code=forged&state={state}", "error=access_denied&state={state}"])
-def test_a_forged_code_or_a_refusal_lets_nobody_in(
+def test_a_forged_code_or_an_error_is_refused(
     client: Client, provider: str, project: Project, what: str
 ) -> None:
     path = callback(client)
@@ -101,7 +101,7 @@ def test_a_forged_code_or_a_refusal_lets_nobody_in(
     assert "_auth_user_id" not in client.session and not User.objects.exists()
 
 
-def test_a_provider_that_does_not_answer_is_a_sentence(
+def test_a_provider_that_does_not_answer_is_one_sentence(
     client: Client, settings: LazySettings, db: None
 ) -> None:
     configure(settings, "http://127.0.0.1:9")
@@ -109,7 +109,7 @@ def test_a_provider_that_does_not_answer_is_a_sentence(
     assert answer.status_code < 500 and "did not vouch" in answer.content.decode()
 
 
-def test_a_person_connects_the_provider_to_the_account_they_have(
+def test_a_person_connects_the_provider_to_an_existing_account(
     client: Client, provider: str, project: Project, user: User
 ) -> None:
     client.post("/accounts/login/", {"login": "ada", "password": PASSWORD})
@@ -121,7 +121,7 @@ def test_a_person_connects_the_provider_to_the_account_they_have(
     assert AuditEntry.objects.filter(action="user.provider", actor=user).count() == 1
 
 
-def test_what_is_sensitive_sends_who_has_no_password_to_the_provider_again(
+def test_a_sensitive_action_sends_a_person_without_a_password_to_the_provider_again(
     client: Client, provider: str, project: Project
 ) -> None:
     from dashboard.projects.services import member_add
@@ -142,7 +142,7 @@ def test_what_is_sensitive_sends_who_has_no_password_to_the_provider_again(
     assert client.get(keys).status_code == 302
 
 
-def test_without_a_provider_there_is_no_button_and_no_way(client: Client, db: None) -> None:
+def test_without_a_provider_there_is_no_button_and_no_route(client: Client, db: None) -> None:
     assert "oidc" not in client.get("/accounts/login/").content.decode()
     assert client.post(START).status_code == 404
 
@@ -159,7 +159,7 @@ def test_without_a_provider_there_is_no_button_and_no_way(client: Client, db: No
         ({"URL": "login", "CLIENT_ID": "x", "CLIENT_SECRET": "y"}, "issuer's URL"),
     ],
 )
-def test_a_provider_that_is_half_configured_is_one_sentence(
+def test_an_incomplete_provider_configuration_is_one_sentence(
     tmp_path: Path, given: dict[str, str], said: str
 ) -> None:
     environ = {f"COMPILEWATCH_OIDC_{name}": value for name, value in given.items()}

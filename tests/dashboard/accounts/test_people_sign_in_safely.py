@@ -1,5 +1,5 @@
-"""Signing in: a second step, limits on tries, sessions that end, and a password that is asked again
-for what is sensitive."""
+"""Sign-in: a second factor, limits on attempts, sessions that expire, and password confirmation for
+sensitive actions."""
 
 import re
 import time
@@ -46,8 +46,8 @@ def enter(client: Client, password: str = PASSWORD, **more: str) -> Client:
     return client
 
 
-def enter_said(client: Client) -> str:
-    """What the page says to the right password."""
+def answer_to_right_password(client: Client) -> str:
+    """The page that answers the right password."""
     return client.post(LOGIN, {"login": "ada", "password": PASSWORD}).content.decode()
 
 
@@ -60,7 +60,8 @@ def inside(client: Client) -> bool:
 
 
 def second_step(client: Client) -> tuple[str, list[str]]:
-    """Sets up the app in a browser that is signed in; its secret and the recovery codes."""
+    """Sets up the authenticator app in a signed-in browser; returns its secret and the recovery
+    codes."""
     page = client.get("/accounts/2fa/totp/activate/", follow=True)
     if "Is it you?" in page.content.decode():
         client.post("/accounts/reauthenticate/", {"password": PASSWORD})
@@ -75,7 +76,7 @@ def second_step(client: Client) -> tuple[str, list[str]]:
     return found[1], listed[1].split()
 
 
-def test_the_second_step_is_asked_and_a_recovery_code_works_once(
+def test_the_second_factor_is_required_and_a_recovery_code_works_once(
     client: Client, user: User, django_capture_on_commit_callbacks: Callable[..., Any]
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
@@ -99,7 +100,7 @@ def test_the_second_step_is_asked_and_a_recovery_code_works_once(
     assert {"added": "totp"} in done and {"added": "recovery_codes"} in done
 
 
-def test_guessing_is_slowed_for_a_name_and_told_once_it_is(client: Client, user: User) -> None:
+def test_guessing_a_password_is_limited_per_name(client: Client, user: User) -> None:
     for _ in range(5):
         assert (
             "not correct"
@@ -108,22 +109,22 @@ def test_guessing_is_slowed_for_a_name_and_told_once_it_is(client: Client, user:
     sixth = client.post(LOGIN, {"login": "ada", "password": PASSWORD})
     assert "Too many failed sign-ins" in sixth.content.decode()
     assert not inside(client)
-    # Counted in the database: another process of the server, whose memory is empty, refuses as
-    # well.
+    # The count is in the database: another process of the server, with empty memory, refuses the
+    # attempt as well.
     assert CacheEntry.objects.exists()
 
 
-def test_a_name_is_one_name_under_every_port_that_a_browser_may_name(user: User) -> None:
+def test_attempts_for_a_name_count_under_every_port_of_the_host_header(user: User) -> None:
     for port in range(1, 6):
         Client(REMOTE_ADDR=f"203.0.113.{port}", headers={"Host": f"testserver:{port}"}).post(
             LOGIN, {"login": "ada", "password": "wrong"}
         )
-    assert "Too many failed sign-ins" in enter_said(
+    assert "Too many failed sign-ins" in answer_to_right_password(
         Client(REMOTE_ADDR="203.0.113.99", headers={"Host": "testserver:6"})
     )
 
 
-def test_nobody_shuts_somebodys_second_step_by_guessing_at_a_name(
+def test_guessing_at_a_name_does_not_lock_the_second_factor_of_another_person(
     user: User, rf: RequestFactory
 ) -> None:
     for _ in range(6):
@@ -132,7 +133,7 @@ def test_nobody_shuts_somebodys_second_step_by_guessing_at_a_name(
         check_rate_limit(user)()
 
 
-def test_guessing_at_many_names_makes_nobody_forget_the_tries_at_one(
+def test_guessing_at_many_names_does_not_reset_the_count_of_one_name(
     client: Client, user: User
 ) -> None:
     for _ in range(5):
@@ -141,14 +142,14 @@ def test_guessing_at_many_names_makes_nobody_forget_the_tries_at_one(
     CacheEntry.objects.bulk_create(
         CacheEntry(cache_key=f"~{number}", value="", expires=later) for number in range(1000)
     )
-    assert "Too many failed sign-ins" in enter_said(
+    assert "Too many failed sign-ins" in answer_to_right_password(
         client
-    ) and "Too many failed sign-ins" in enter_said(client)
+    ) and "Too many failed sign-ins" in answer_to_right_password(client)
 
 
 def refused_at_the_eleventh(addresses: list[str]) -> bool:
-    """Each try is another name, so that no name is guessed twice, from the next of these
-    addresses."""
+    """Each attempt uses another name, so that the limit per name does not apply, and the next of
+    these addresses."""
     reset_sign_in_limits()
     for number, address in enumerate(addresses):
         answer = Client(REMOTE_ADDR=address).post(
@@ -158,7 +159,7 @@ def refused_at_the_eleventh(addresses: list[str]) -> bool:
     return "Too many failed sign-ins" in answer.content.decode()
 
 
-def test_guessing_is_slowed_for_an_address(user: User) -> None:
+def test_guessing_is_limited_per_address(user: User) -> None:
     assert refused_at_the_eleventh(["203.0.113.7"] * 11)
     assert not refused_at_the_eleventh([f"203.0.113.{last}" for last in range(11)])
 
@@ -169,16 +170,16 @@ def test_the_addresses_of_one_ipv6_network_count_as_one(user: User) -> None:
     assert not refused_at_the_eleventh([f"2001:db8:0:{last:x}::1" for last in range(11)])
 
 
-def test_an_unknown_name_is_answered_as_a_wrong_password_is(client: Client, user: User) -> None:
+def test_an_unknown_name_gets_the_answer_of_a_wrong_password(client: Client, user: User) -> None:
     answers = [
         client.post(LOGIN, {"login": name, "password": "wrong"}).content.decode()
         for name in ("ada", "nobody")
     ]
-    said = [re.findall(r'role="alert">.*?<span>(.*?)</span>', answer) for answer in answers]
-    assert said[0] == said[1] != []
+    alerts = [re.findall(r'role="alert">.*?<span>(.*?)</span>', answer) for answer in answers]
+    assert alerts[0] == alerts[1] != []
 
 
-def test_sessions_are_listed_and_all_others_end(client: Client, user: User) -> None:
+def test_sessions_are_listed_and_all_others_can_be_ended(client: Client, user: User) -> None:
     here, there = enter(client), enter(Client(headers={"user-agent": "Other/1.0"}))
     page = here.get("/accounts/sessions/").content.decode()
     assert "Other/1.0" in page and "Sign out everywhere else" in page
@@ -186,7 +187,7 @@ def test_sessions_are_listed_and_all_others_end(client: Client, user: User) -> N
     assert inside(here) and not inside(there)
 
 
-def test_a_session_ends_when_nobody_looks_or_after_two_weeks(
+def test_a_session_expires_without_page_views_or_after_two_weeks(
     user: User, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short, stays, now = enter(Client()), enter(Client(), remember="on"), time.time()
@@ -199,14 +200,14 @@ def test_a_session_ends_when_nobody_looks_or_after_two_weeks(
     later(IDLE_TIMEOUT_S - 60)
     assert inside(short)
     later(2 * IDLE_TIMEOUT_S - 120)
-    assert inside(short), "the look before that counts"
+    assert inside(short), "the previous page view counts"
     later(3 * IDLE_TIMEOUT_S)
     assert not inside(short) and inside(stays)
     later(MAX_SESSION_AGE_S + 60)
     assert not inside(stays)
 
 
-def test_what_a_page_fetches_by_itself_keeps_nobody_signed_in(
+def test_background_requests_of_a_page_do_not_extend_the_session(
     user: User, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, now = enter(Client()), time.time()
@@ -217,14 +218,16 @@ def test_what_a_page_fetches_by_itself_keeps_nobody_signed_in(
     assert not inside(client)
 
 
-def test_sessions_that_ended_are_forgotten(user: User) -> None:
+def test_expired_sessions_are_deleted(user: User) -> None:
     enter(Client())
     Session.objects.update(expire_date="2020-01-01T00:00:00Z")
     assert delete_expired_sessions() == 1
     assert not UserSession.objects.exists()
 
 
-def test_what_is_sensitive_asks_again_and_then_does_it(user: User, project: Project) -> None:
+def test_a_sensitive_action_asks_for_the_password_and_then_runs(
+    user: User, project: Project
+) -> None:
     client = sign_in(Client(), user, ago=3600)
     asked = client.post(
         "/p/ranking/settings/keys/add/", {"kind": "ing", "expires": "", "name": "trainers"}
@@ -246,7 +249,7 @@ def test_what_is_sensitive_asks_again_and_then_does_it(user: User, project: Proj
     )
 
 
-def test_revoking_asks_for_nothing(user: User, project: Project) -> None:
+def test_revoking_a_key_asks_for_no_password(user: User, project: Project) -> None:
     sign_in(Client(), user).post("/p/ranking/settings/keys/add/", {"kind": "ing", "expires": ""})
     sign_in(Client(), user, ago=3600).post(
         f"/p/ranking/settings/keys/{Key.objects.get().pk}/revoke/"
@@ -265,7 +268,7 @@ def test_a_changed_password_ends_the_other_sessions(client: Client, user: User) 
     assert AuditEntry.objects.filter(action="user.password", actor=user).count() == 1
 
 
-def test_each_page_of_an_account_stands_in_the_products_frame(
+def test_each_account_page_has_the_frame_of_the_product(
     client: Client, user: User, make_user: Callable[..., User]
 ) -> None:
     second_step(enter(client))

@@ -1,6 +1,6 @@
-"""Who is not signed in leaves no session behind, whatever they send to whichever page; the one that
-the way to a provider needs is gone in an hour, and there are no more of them than tries to sign
-in."""
+"""Visitors who are not signed in leave no session behind, on any page and with any request. The
+session of a sign-in at a provider expires after an hour, and the number of such sessions is
+limited."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FILLED = {
 
 
 def addresses(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[str]:
-    """Every page for people, with something in the place of each part that varies."""
+    """Every page for people, with a value for each parameter of the route."""
     for one in patterns:
         if isinstance(one, URLResolver):
             yield from addresses(one.url_patterns, before + str(one.pattern))
@@ -70,7 +70,7 @@ def addresses(patterns: list[URLPattern | URLResolver], before: str = "") -> Ite
             yield f"/{path}"
 
 
-def test_no_page_keeps_anything_of_a_stranger(project: Project, user: User) -> None:
+def test_no_page_stores_a_session_for_a_visitor(project: Project, user: User) -> None:
     pages = list(addresses(get_resolver().url_patterns))
     kept = []
     for page in pages:
@@ -84,12 +84,12 @@ def test_no_page_keeps_anything_of_a_stranger(project: Project, user: User) -> N
     assert len(pages) > 100 and kept == []
 
 
-def test_a_stranger_at_the_page_of_a_second_factor_is_led_to_the_way_in(project: Project) -> None:
+def test_a_visitor_on_a_second_factor_page_is_redirected_to_the_sign_in(project: Project) -> None:
     answer = Client().post("/accounts/2fa/totp/activate/", SENT)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/accounts/login/?next=/")
 
 
-def test_the_way_to_a_provider_is_remembered_for_an_hour_and_bounded(
+def test_a_sign_in_at_a_provider_is_stored_for_an_hour_and_limited(
     provider: str, project: Project, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reset_sign_in_limits()
@@ -100,7 +100,7 @@ def test_the_way_to_a_provider_is_remembered_for_an_hour_and_bounded(
     assert delete_expired_sessions() == statuses.count(302)
 
 
-def test_who_came_back_from_the_provider_stays_as_others_do(
+def test_a_session_from_the_provider_has_the_usual_expiry(
     client: Client, provider: str, project: Project
 ) -> None:
     reset_sign_in_limits()

@@ -1,4 +1,4 @@
-"""Every change is one row in the record; rows are not changed and not deleted."""
+"""Audit log: every change is one row, and rows cannot be changed or deleted."""
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -27,7 +27,7 @@ def test_each_change_of_a_project_writes_one_row(project: Project, user: User) -
     assert all(text not in f"{row.subject} {row.before} {row.after}" for row in rows)
 
 
-def test_rows_stay_as_they_are(user: User) -> None:
+def test_rows_cannot_be_changed_or_deleted(user: User) -> None:
     entry = audit_write(action="something.done", subject="x" * 500, actor=user)
     assert len(entry.subject) == 200
     entry.action = "something.else"
@@ -37,12 +37,12 @@ def test_rows_stay_as_they_are(user: User) -> None:
         entry.delete()
 
 
-def test_a_row_needs_somebody() -> None:
+def test_a_row_needs_an_actor() -> None:
     with pytest.raises(ValueError, match="actor"):
         audit_write(action="something.done", subject="x")
 
 
-def test_the_name_stays_when_the_person_goes(user: User) -> None:
+def test_the_name_remains_when_the_person_is_deleted(user: User) -> None:
     entry = audit_write(action="something.done", subject="x", actor=user)
     user.delete()
     entry.refresh_from_db()
@@ -50,7 +50,7 @@ def test_the_name_stays_when_the_person_goes(user: User) -> None:
 
 
 @pytest.mark.parametrize("password", ["short", "password1234", ""])
-def test_a_weak_password_makes_no_user(password: str) -> None:
+def test_a_weak_password_creates_no_user(password: str) -> None:
     with pytest.raises(ValidationError):
         user_create(username="ada", password=password)
     assert not User.objects.exists()

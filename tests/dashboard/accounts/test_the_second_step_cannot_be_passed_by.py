@@ -1,5 +1,5 @@
-"""Attacks on the second step of signing in: a code that was seen, a code that is guessed, a way
-around it, a session that was planted."""
+"""Attacks on the second factor: an observed code, a guessed code, a bypass, and a planted
+session."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ STEP = "/accounts/2fa/authenticate/"
 
 @pytest.fixture
 def secret(user: User) -> str:
-    """Of the app of `ada`, who has a second step."""
+    """The secret of the app of `ada`, who has a second factor."""
     reset_sign_in_limits()
     return second_step(enter(Client()))[0]
 
 
-def test_a_code_that_was_used_is_used_up(secret: str) -> None:
+def test_a_used_code_is_refused(secret: str) -> None:
     seen = code(secret)
     first, second = enter(Client()), enter(Client())
     first.post(STEP, {"code": seen})
@@ -35,12 +35,12 @@ def test_a_code_that_was_used_is_used_up(secret: str) -> None:
     assert not inside(second)
 
 
-def test_codes_cannot_be_guessed_one_after_the_other(secret: str) -> None:
+def test_guessing_codes_is_limited(secret: str) -> None:
     guesser = enter(Client())
     answers = [guesser.post(STEP, {"code": f"{number:06d}"}) for number in range(12)]
     assert "Too many" in answers[-1].content.decode() or answers[-1].status_code == 429
     guesser.post(STEP, {"code": code(secret)})
-    assert not inside(guesser), "the right code counts for nothing while tries are slowed"
+    assert not inside(guesser), "the right code is refused while attempts are limited"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_password_alone_opens_no_page(secret: str, path: str) -> None:
     assert "_auth_user_id" not in half.session
 
 
-def test_a_session_that_somebody_planted_is_another_one_after_the_sign_in(user: User) -> None:
+def test_a_planted_session_is_replaced_at_sign_in(user: User) -> None:
     reset_sign_in_limits()
     victim = Client()
     victim.get("/accounts/login/")

@@ -1,5 +1,5 @@
-"""Attacks on the way back from the provider: what was used, what belongs to another browser, and
-whom an address would name."""
+"""Attacks on the callback of the provider: used answers, answers of another browser, and open
+redirects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAIL = "mara@example.com"
 
 
 def parts(path: str) -> tuple[str, str]:
-    """The code and the state of an answer."""
+    """The code and the state of a callback URL."""
     asked = parse_qs(urlsplit(path).query)
     return asked["code"][0], asked["state"][0]
 
@@ -37,11 +37,11 @@ def back(code: str, state: str) -> str:
 
 
 def begun(client: Client) -> str:
-    """The state of a sign-in that begins in this browser."""
+    """The state of a sign-in that starts in this browser."""
     return parse_qs(urlsplit(client.post(START).headers["Location"]).query)["state"][0]
 
 
-def test_an_answer_counts_once(
+def test_a_callback_counts_once(
     client: Client, front: Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = callback(client)
@@ -51,7 +51,7 @@ def test_an_answer_counts_once(
     refused(client, path, caplog, "no pending sign-in")
 
 
-def test_a_code_that_was_used_counts_for_nothing_with_a_new_state(
+def test_a_used_code_is_refused_with_a_new_state(
     client: Client, front: Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     code, _ = parts(callback(client))
@@ -59,14 +59,14 @@ def test_a_code_that_was_used_counts_for_nothing_with_a_new_state(
     refused(client, back(code, first), caplog, "Error retrieving access token")
 
 
-def test_a_code_of_another_browser_counts_for_nothing(
+def test_a_code_of_another_browser_is_refused(
     client: Client, front: Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     code, _ = parts(callback(Client()))
     refused(client, back(code, begun(client)), caplog, "Error retrieving access token")
 
 
-def test_a_state_of_another_browser_counts_for_nothing(
+def test_a_state_of_another_browser_is_refused(
     client: Client, front: Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     code, _ = parts(callback(client))
@@ -77,7 +77,7 @@ def test_a_state_of_another_browser_counts_for_nothing(
     "query",
     ["", "?code=x", "?state=", "?state=x&code=", "?state=%00&code=%00", "?state[]=x&code[]=y"],
 )
-def test_an_answer_to_no_question_leaves_nothing(
+def test_a_callback_without_a_request_creates_nothing(
     client: Client, front: Front, query: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     refused(client, f"{START}callback/{query}", caplog, "no pending sign-in")
@@ -87,7 +87,7 @@ def test_an_answer_to_no_question_leaves_nothing(
 @pytest.mark.parametrize(
     "told", ["<script>alert(1)</script>", "x\r\nWARNING forged line", "y" * 5000]
 )
-def test_an_error_is_told_to_the_log_alone(
+def test_an_error_of_the_provider_appears_only_in_the_log(
     client: Client, front: Front, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = f"&error={quote(told)}&error_description={quote(told)}&error_uri={quote(told)}"
@@ -103,7 +103,7 @@ def test_an_error_is_told_to_the_log_alone(
     )
 
 
-def test_a_flood_of_answers_to_no_question_is_a_line_a_minute(
+def test_a_flood_of_callbacks_without_a_request_is_one_log_line_a_minute(
     client: Client, front: Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "dashboard"):
@@ -129,7 +129,9 @@ def test_a_flood_of_answers_to_no_question_is_a_line_a_minute(
         "prompt=none",
     ],
 )
-def test_a_link_chooses_nothing_of_what_is_asked(client: Client, front: Front, sent: str) -> None:
+def test_a_link_cannot_choose_parameters_of_the_authorization_request(
+    client: Client, front: Front, sent: str
+) -> None:
     away = client.post(f"{START}?auth_params={quote(sent, safe='')}&scope=admin")
     asked = parse_qs(urlsplit(away.headers["Location"]).query)
     name, _, wanted = sent.partition("=")
@@ -139,7 +141,7 @@ def test_a_link_chooses_nothing_of_what_is_asked(client: Client, front: Front, s
 
 @pytest.fixture
 def ada(project: Project, make_user: Callable[..., User]) -> User:
-    """An administrator who has the address that the provider's person claims."""
+    """An administrator with the mail address that the provider's person claims."""
     local = make_user("ada", project, Role.ADMIN)
     local.email = MAIL
     local.save()
@@ -147,7 +149,7 @@ def ada(project: Project, make_user: Callable[..., User]) -> User:
 
 
 @pytest.mark.parametrize("verified", [True, False, "true", None])
-def test_an_address_takes_over_no_account(
+def test_a_mail_address_takes_over_no_account(
     client: Client, front: Front, ada: User, verified: object
 ) -> None:
     front.changes[PERSON] = lambda told: (
@@ -159,7 +161,7 @@ def test_an_address_takes_over_no_account(
     assert client.get("/p/ranking/").status_code == 404 and Member.objects.get().user == ada
 
 
-def test_the_same_address_under_another_subject_is_another_person(
+def test_the_same_mail_address_under_another_subject_is_another_person(
     client: Client, front: Front, project: Project
 ) -> None:
     client.get(callback(client))
@@ -175,7 +177,7 @@ def test_the_same_address_under_another_subject_is_another_person(
     assert thief.get("/p/ranking/").status_code == 404 and User.objects.count() == 2
 
 
-def test_a_person_whose_account_is_closed_stays_out(
+def test_a_person_with_a_closed_account_is_refused(
     client: Client, front: Front, settings: LazySettings
 ) -> None:
     client.get(callback(client))
@@ -186,13 +188,13 @@ def test_a_person_whose_account_is_closed_stays_out(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_comes_for_the_first_time_in_two_tabs_at_once_is_one_person(
+def test_two_concurrent_first_sign_ins_create_one_account(
     front: Front, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     together, allowed = Barrier(2), SocialAccountAdapter.is_auto_signup_allowed
 
     def both(*args: Any) -> bool:
-        together.wait(30)  # each has seen that the person is new
+        together.wait(30)  # both requests have found no account for this person
         return bool(allowed(*args))
 
     monkeypatch.setattr(SocialAccountAdapter, "is_auto_signup_allowed", both)

@@ -1,1 +1,1 @@
-"""Tests of what programs read."""
+"""Tests of the interfaces for programs."""

@@ -1,4 +1,4 @@
-"""Asks the read API and holds each answer against the published description."""
+"""Client of the read API that checks each answer against the published OpenAPI document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(client: Client, path: str, key: str = "", **asked: Any) -> dict[str, An
 
 
 def refused(client: Client, path: str, key: str = "", **asked: Any) -> tuple[int, str, str]:
-    """Status, code and detail of an answer in the one error shape."""
+    """Status, code and detail of an error answer."""
     answer = client.get(path, asked, headers={"authorization": f"Bearer {key}"} if key else {})
     body = answer.json()
     assert answer["Content-Type"] == "application/json" and set(body) == {"cw", "code", "detail"}
@@ -36,7 +36,7 @@ def refused(client: Client, path: str, key: str = "", **asked: Any) -> tuple[int
 
 
 def _described(path: str) -> str:
-    """The address as the description writes it."""
+    """The path as the OpenAPI document writes it."""
     parts = path.strip("/").split("/")
     for place, part in enumerate(parts):
         before = parts[place - 1] if place else ""

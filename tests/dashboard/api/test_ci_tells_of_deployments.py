@@ -1,5 +1,5 @@
-"""POST /api/v1/deployments: taken once however often it is sent, shown as a mark, refused with the
-reason when it is wrong."""
+"""POST /api/v1/deployments: stored once for repeated requests, shown as a mark, and refused with
+the reason if it is wrong."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def post(client: Client, key: str) -> Any:
     return posted
 
 
-def test_the_same_deployment_is_one_mark(post: Any) -> None:
+def test_repeated_requests_store_one_mark(post: Any) -> None:
     at = (clock.now() - timedelta(minutes=3)).replace(microsecond=0).isoformat()
     status, first = post(at=at, by="jenkins", note="Release.")
     again_status, again = post(at=at, by="jenkins", note="Release.")
@@ -69,7 +69,7 @@ def test_the_same_deployment_is_one_mark(post: Any) -> None:
     assert post(at=at, environment="staging")[0] == 201
 
 
-def test_it_deploys_nothing_by_itself(post: Any) -> None:
+def test_a_mark_opens_no_deployment(post: Any) -> None:
     post()
     assert not Deployment.objects.exists()
 
@@ -94,13 +94,13 @@ def test_it_deploys_nothing_by_itself(post: Any) -> None:
         {"colour": "red"},
     ],
 )
-def test_what_is_wrong_is_named_and_stores_nothing(post: Any, wrong: dict[str, Any]) -> None:
+def test_a_wrong_field_is_named_and_stores_nothing(post: Any, wrong: dict[str, Any]) -> None:
     status, answer = post(**wrong)
     assert (status, answer["code"]) == (400, "bad_request") and answer["detail"]
     assert not DeploymentMark.objects.exists()
 
 
-def test_bodies_that_are_no_json_are_refused(client: Client, key: str) -> None:
+def test_bodies_that_are_not_json_are_refused(client: Client, key: str) -> None:
     headers = {"authorization": f"Bearer {key}"}
     for body in (b"[]", b"{", b"\xff", b'{"model": "\\ud800"}', b"[" * 9000):
         assert (
@@ -120,7 +120,7 @@ def test_bodies_that_are_no_json_are_refused(client: Client, key: str) -> None:
     assert client.get(ADDRESS, headers=headers).status_code == 405
 
 
-def test_only_a_key_that_tells_of_deployments_may(
+def test_only_a_deployment_key_may_post(
     post: Any, api_key: str, ingest_key: str, client: Client, key: str
 ) -> None:
     assert [post(as_key=other)[1]["code"] for other in (api_key, ingest_key, "nonsense")] == [
@@ -133,18 +133,18 @@ def test_only_a_key_that_tells_of_deployments_may(
     assert not DeploymentMark.objects.exists()
 
 
-def test_a_flood_is_told_to_come_back(post: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_marks_are_refused_with_429(post: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deployment_marks, "MAX_MARKS_PER_HOUR", 2)
     at = (clock.now() - timedelta(minutes=3)).replace(microsecond=0).isoformat()
     assert [post(version=str(number), at=at)[0] for number in range(3)] == [201, 201, 429]
-    assert post(version="1", at=at, note="What is known may be said again.")[0] == 200
+    assert post(version="1", at=at, note="An existing mark may be posted again.")[0] == 200
 
 
-def test_the_model_page_and_the_alert_show_it(
+def test_the_model_page_and_the_alert_show_the_mark(
     post: Any, signed_in: Client, project: Project, other_project: Project
 ) -> None:
     alert: Alert = stories.fleet(project, every=30)
-    post(version="2026.11.3", by="jenkins", link="https://ci.example/7", note="Canary to 10 %.")
+    post(version="2026.11.3", by="jenkins", link="https://ci.example/7", note="Canary to 10%.")
     DeploymentMark.objects.create(
         project=other_project,
         model_name="ranker",

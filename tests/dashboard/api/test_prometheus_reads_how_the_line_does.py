@@ -1,4 +1,4 @@
-"""/metrics: Prometheus' own parser reads it, its counters only rise, and only those who may read
+"""/metrics: Prometheus' own parser reads it, its counters only rise, and only permitted readers can
 see it."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def read(client: Client, **headers: str) -> dict[str, float]:
-    """Every sample by its name and labels, as Prometheus reads them."""
+    """Every sample by name and labels, as Prometheus reads them."""
     answer = client.get("/metrics", headers=headers)
     assert answer.status_code == 200 and answer["Content-Type"].startswith(
         "text/plain; version=0.0.4"
@@ -40,7 +40,7 @@ def read(client: Client, **headers: str) -> dict[str, float]:
     }
 
 
-def test_what_is_sent_refused_and_folded_is_counted(
+def test_accepted_refused_and_folded_reports_are_counted(
     signed_in: Client, endpoint: Endpoint, make_request: Callable[..., Request], project: Project
 ) -> None:
     before = read(signed_in)
@@ -83,7 +83,7 @@ def test_what_is_sent_refused_and_folded_is_counted(
     )
 
 
-def test_counters_survive_what_is_dropped(
+def test_counters_survive_deleted_rows(
     signed_in: Client, endpoint: Endpoint, make_request: Callable[..., Request]
 ) -> None:
     endpoint.report(make_request())
@@ -95,7 +95,7 @@ def test_counters_survive_what_is_dropped(
     assert read(signed_in)["reports_accepted_total"] == found["reports_accepted_total"] == 1
 
 
-def test_reports_set_aside_are_a_number(signed_in: Client, project: Project) -> None:
+def test_quarantined_reports_are_counted(signed_in: Client, project: Project) -> None:
     from dashboard.common import clock
 
     PoisonReport.objects.create(
@@ -105,9 +105,7 @@ def test_reports_set_aside_are_a_number(signed_in: Client, project: Project) -> 
     assert read(signed_in)["reports_set_aside"] == 1
 
 
-def test_a_key_that_reads_opens_it_and_no_other(
-    client: Client, api_key: str, ingest_key: str
-) -> None:
+def test_only_a_read_key_opens_the_metrics(client: Client, api_key: str, ingest_key: str) -> None:
     assert read(client, authorization=f"Bearer {api_key}")
     for headers, status, code in (
         ({}, 401, "bad_key"),
@@ -124,14 +122,14 @@ def test_a_key_that_reads_opens_it_and_no_other(
     )
 
 
-def test_a_key_comes_from_the_command_line(
+def test_a_read_key_comes_from_the_command_line(
     client: Client, project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call_command("key_make", "--name", "prometheus")
     assert read(client, authorization=f"Bearer {capsys.readouterr().out.strip()}")
 
 
-def test_what_the_manifests_scale_by_is_one_of_them(client: Client, api_key: str) -> None:
+def test_the_metric_of_the_autoscaler_manifests_exists(client: Client, api_key: str) -> None:
     documents = yaml.safe_load_all((settings.REPOSITORY / "docker/k8s/worker.yaml").read_text())
     [scaler] = [document for document in documents if document["kind"] == "HorizontalPodAutoscaler"]
     asked = {

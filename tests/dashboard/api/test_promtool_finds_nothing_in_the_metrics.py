@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.needs("promtool")]
 
 
 def complaints(client: Client) -> str:
-    """What `promtool check metrics` prints, after its exit status; "0" alone where it finds
-    nothing."""
+    """The exit status and the output of `promtool check metrics`; "0" alone if it has no
+    complaints."""
     answer = client.get("/metrics")
     assert answer.status_code == 200
     done = subprocess.run(
@@ -46,7 +46,7 @@ def test_a_fleet_with_verdicts_has_clean_metrics(signed_in: Client, project: Pro
 def test_versions_of_an_engine_with_bounds_have_clean_metrics(
     signed_in: Client, models: str
 ) -> None:
-    """`latency_below_seconds` carries the quantile as well."""
+    """`latency_below_seconds` has the quantile label as well."""
     assert (
         models
         and b"compilewatch_version_latency_below_seconds{" in signed_in.get("/metrics").content
@@ -57,7 +57,7 @@ def test_versions_of_an_engine_with_bounds_have_clean_metrics(
 HOSTILE = 'b"} 1\nevil_total{x="\\'
 
 
-def test_a_hostile_name_stays_the_value_of_a_label(signed_in: Client, project: Project) -> None:
+def test_a_hostile_name_remains_a_label_value(signed_in: Client, project: Project) -> None:
     stories.fleet(project, every=400)
     for version in ModelVersion.objects.filter(model__name="ranker"):
         ModelVersion.objects.filter(pk=version.pk).update(name=f"{version.name}{HOSTILE}")

@@ -1,5 +1,5 @@
-"""`manage.py doctor`: a sentence for each thing that a dashboard needs, for people or as JSON, and
-an exit code."""
+"""`manage.py doctor`: one sentence for each requirement of a dashboard, as text or JSON, and an
+exit code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NAMES = [
 ]
 
 
-def told(*words: str) -> tuple[int, str]:
+def run_doctor(*words: str) -> tuple[int, str]:
     out = io.StringIO()
     try:
         call_command("doctor", *words, stdout=out)
@@ -54,40 +54,38 @@ def told(*words: str) -> tuple[int, str]:
     return 0, out.getvalue()
 
 
-def test_a_dashboard_that_is_well_says_so(
+def test_a_healthy_dashboard_is_reported_as_healthy(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit in ("SLOW_DATABASE_S", "WORKER_GONE_AFTER_S", "FOLD_EXPECTED_WITHIN_S"):
-        monkeypatch.setattr(health, limit, 3600.0)  # whatever the machine is busy with
+        monkeypatch.setattr(health, limit, 3600.0)  # on a busy machine as well
     record_fold_end()
     heartbeat_write(name="worker", kind="worker")
-    code, text = told()
+    code, text = run_doctor()
     assert code == 0, text
     assert "All checks passed." in text and all(f" {name} " in text for name in NAMES)
-    code, text = told("--json")
+    code, text = run_doctor("--json")
     assert code == 0 and [check["name"] for check in json.loads(text)["checks"]] == NAMES
 
 
-def test_without_a_worker_it_ends_with_one(project: Project) -> None:
-    code, text = told("--json")
+def test_without_a_worker_the_exit_code_is_one(project: Project) -> None:
+    code, text = run_doctor("--json")
     bad = [check for check in json.loads(text)["checks"] if not check["ok"]]
     assert code == 1 and "workers" in [check["name"] for check in bad]
-    assert "No worker was online" in told()[1]
+    assert "No worker was online" in run_doctor()[1]
 
 
-def test_a_database_that_does_not_answer_is_a_sentence_and_the_rest_is_said(
+def test_a_database_that_does_not_answer_is_a_sentence_and_other_checks_run(
     project: Project,
 ) -> None:
     from django.db import OperationalError
 
     with database_fails(OperationalError("gone"), on=""):
-        code, text = told()
+        code, text = run_doctor()
     assert code == 1 and "the database does not respond" in text and "ok    disk" in text
 
 
-def test_what_is_wrong_beside_the_database_is_named(
-    project: Project, settings: LazySettings, tmp_path: Path
-) -> None:
+def test_other_problems_are_named(project: Project, settings: LazySettings, tmp_path: Path) -> None:
     settings.MAIL_READY, settings.EMAIL_BACKEND = (
         True,
         "django.core.mail.backends.smtp.EmailBackend",
@@ -113,7 +111,7 @@ def test_what_is_wrong_beside_the_database_is_named(
     )
 
 
-def test_two_beats_are_no_fault_and_said(project: Project) -> None:
+def test_two_beats_are_mentioned_and_no_problem(project: Project) -> None:
     for host in ("one", "other"):
         heartbeat_write(name=f"beat@{host}", kind="beat")
     found = looks.beat_check()
@@ -122,7 +120,7 @@ def test_two_beats_are_no_fault_and_said(project: Project) -> None:
     )
 
 
-def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
+def test_a_world_readable_secret_and_a_full_disk_are_named(
     settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = tmp_path / "secret"
@@ -140,14 +138,14 @@ def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("wrong", [-90.0, 90.0])
-def test_a_clock_that_is_wrong_is_named(
+def test_a_wrong_clock_is_named(
     project: Project, monkeypatch: pytest.MonkeyPatch, wrong: float
 ) -> None:
     right = looks.clock_check()
     assert right.ok and right.value is not None and abs(right.value) < looks.MAX_CLOCK_DIFFERENCE_S
     real = clock.unix
     monkeypatch.setattr(clock, "unix", lambda: real() + wrong)
-    code, text = told("--json")
+    code, text = run_doctor("--json")
     [found] = [check for check in json.loads(text)["checks"] if check["name"] == "clock"]
     assert code == 1 and not found["ok"] and abs(found["value"] + wrong) < 5
     assert (
@@ -156,12 +154,12 @@ def test_a_clock_that_is_wrong_is_named(
     )
 
 
-def test_a_provider_of_sign_ins_that_is_away_or_another_is_named(settings: LazySettings) -> None:
-    def said(url: str) -> Check:
+def test_an_unreachable_or_wrong_sign_in_provider_is_named(settings: LazySettings) -> None:
+    def check_provider(url: str) -> Check:
         settings.ENV = replace(settings.ENV, oidc=Oidc(url, "client", "secret", "Example"))
         return looks.provider_check()
 
-    away = said("https://127.0.0.1:9/realms/team")
+    away = check_provider("https://127.0.0.1:9/realms/team")
     assert (
         not away.ok
         and "COMPILEWATCH_OIDC_URL does not respond at https://127.0.0.1:9/realms/team/.well-known"
@@ -170,7 +168,7 @@ def test_a_provider_of_sign_ins_that_is_away_or_another_is_named(settings: LazyS
     with wire_server(
         answering(b'HTTP/1.1 200 OK\r\n\r\n{"issuer": "https://elsewhere.example"}')
     ) as server:
-        other = said(f"http://127.0.0.1:{server.port}/realms/team")
+        other = check_provider(f"http://127.0.0.1:{server.port}/realms/team")
     assert not other.ok and "issuer is 'https://elsewhere.example'" in other.sentence
 
 
@@ -183,7 +181,9 @@ def test_quarantined_reports_are_named_with_their_reason(project: Project) -> No
             identity=b"{}", report=b"{}", set_aside_at=clock.now(), error=error,
         )  # fmt: skip
     [check] = [
-        check for check in json.loads(told("--json")[1])["checks"] if check["name"] == "quarantine"
+        check
+        for check in json.loads(run_doctor("--json")[1])["checks"]
+        if check["name"] == "quarantine"
     ]
     assert not check["ok"] and check["value"] == 3
     assert check["sentence"].startswith(

@@ -1,5 +1,5 @@
-"""The examples that people copy: the AnalysisTemplate's paths fit the real answer, and both scripts
-run against a live server."""
+"""Examples that users copy: the paths of the AnalysisTemplate match the real answer, and both
+scripts run against a live server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fleet(project: Project) -> Fleet:
     return fleet_make(project)
 
 
-def say(fleet: Fleet, kind: str) -> None:
+def judge_as(fleet: Fleet, kind: str) -> None:
     deployment = fleet.deploy("2026.11.3")
     fleet.say(deployment, kind)
     judged(deployment)
@@ -40,12 +40,12 @@ def yaml_of(name: str) -> Any:
 
 
 def filled(text: str, key: str) -> str:
-    """As Argo fills in the arguments."""
+    """The text with the arguments filled in as Argo does."""
     return re.sub(r"\{\{ *args\.(\w+) *\}\}", lambda found: {**NAMES, "key": key}[found[1]], text)
 
 
 def at_path(answer: Any, path: str) -> Any:
-    """The paths that are written with dots alone, as Argo reads them."""
+    """The value at a path that consists of names and dots, as Argo reads it."""
     inside = re.fullmatch(r"\{\$((?:\.\w+)+)\}", path)
     assert inside is not None, path
     for name in inside[1].split(".")[1:]:
@@ -63,7 +63,7 @@ def holds(condition: str, result: Any) -> bool:
 def test_the_analysis_template_reads_the_real_answer(
     client: Client, api_key: str, fleet: Fleet, kind: str, state: str
 ) -> None:
-    say(fleet, kind)
+    judge_as(fleet, kind)
     template = yaml_of("analysis-template.yaml")
     assert (template["apiVersion"], template["kind"]) == (
         "argoproj.io/v1alpha1",
@@ -102,7 +102,7 @@ def run(
 def test_the_step_of_github_actions_runs(
     live_server: LiveServer, api_key: str, fleet: Fleet, kind: str, code: int, tmp_path: Path
 ) -> None:
-    say(fleet, kind)
+    judge_as(fleet, kind)
     [step] = yaml_of("github-actions.yaml")["jobs"]["gate"]["steps"]
     script = tmp_path / "step.sh"
     script.write_text(step["run"])
@@ -127,10 +127,10 @@ def test_the_step_of_github_actions_runs(
 
 
 @pytest.mark.needs("jq and curl")
-def test_the_script_with_curl_says_one_word(
+def test_the_curl_script_prints_one_word(
     live_server: LiveServer, api_key: str, fleet: Fleet, tmp_path: Path
 ) -> None:
-    say(fleet, "healthy")
+    judge_as(fleet, "healthy")
     script = ["sh", str(EXAMPLES / "gate.sh"), "ranker"]
     assert run([*script, "2026.11.3", "prod"], live_server, api_key, tmp_path).stdout == "pass\n"
     assert (

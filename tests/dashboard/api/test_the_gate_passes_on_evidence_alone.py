@@ -1,5 +1,5 @@
-"""The deploy gate: HEALTHY passes, ROLL BACK fails, everything else is inconclusive, and nothing
-passes by silence."""
+"""Deploy gate: HEALTHY passes, ROLL BACK fails, everything else is inconclusive; missing data never
+passes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def judged(deployment: Deployment) -> None:
         ("not_enough_data", "inconclusive", True),
     ],
 )
-def test_a_verdict_is_one_of_three_states(
+def test_each_verdict_maps_to_one_of_three_states(
     ask: Any, fleet: Fleet, old: Deployment, new: Deployment, kind: str, state: str, wait: bool
 ) -> None:
     verdict = fleet.say(new, kind, "The sentence.", baseline=old)
@@ -85,7 +85,7 @@ def test_a_verdict_is_one_of_three_states(
         assert found["reasons"][0]["text"].startswith("p50: +31")
 
 
-def test_the_bound_of_healthy_is_told(ask: Any, fleet: Fleet, new: Deployment) -> None:
+def test_the_bound_of_healthy_is_in_the_answer(ask: Any, fleet: Fleet, new: Deployment) -> None:
     verdict = fleet.say(new, "healthy")
     verdict.evidence = {**verdict.evidence, "bound": 0.06}
     verdict.save()
@@ -93,7 +93,7 @@ def test_the_bound_of_healthy_is_told(ask: Any, fleet: Fleet, new: Deployment) -
     assert ask()["bound"] == 0.06
 
 
-def test_what_is_unknown_is_said_and_never_passes(ask: Any, fleet: Fleet, new: Deployment) -> None:
+def test_unknown_names_are_inconclusive(ask: Any, fleet: Fleet, new: Deployment) -> None:
     for query, code in (
         ({"model": "nobody"}, "unknown_model"),
         ({"version": "9"}, "unknown_version"),
@@ -110,7 +110,7 @@ def test_what_is_unknown_is_said_and_never_passes(ask: Any, fleet: Fleet, new: D
 
 
 @pytest.mark.parametrize("what", ["silent", "judge_late", "ended"])
-def test_an_old_healthy_does_not_pass(
+def test_an_old_healthy_verdict_does_not_pass(
     ask: Any, fleet: Fleet, new: Deployment, time: Time, what: str
 ) -> None:
     fleet.say(new, "healthy")
@@ -129,13 +129,13 @@ def test_an_old_healthy_does_not_pass(
     )
 
 
-def test_a_judge_that_stopped_before_it_judged_anew_does_not_pass(
+def test_a_judge_that_stopped_before_the_re_evaluation_does_not_pass(
     ask: Any, fleet: Fleet, new: Deployment, time: Time
 ) -> None:
     fleet.say(new, "healthy")
     judged(new)
     schedule_rejudge(project_id=new.project_id)
-    assert ask()["state"] == "pass", "seconds from now it is judged anew"
+    assert ask()["state"] == "pass", "the re-evaluation is due within seconds"
     time.go(11 * 60)
     Deployment.objects.filter(pk=new.pk).update(last_minute=clock.minute_of(clock.unix()))
     found = ask()
@@ -146,7 +146,7 @@ def test_a_judge_that_stopped_before_it_judged_anew_does_not_pass(
     )
 
 
-def test_roll_back_still_fails_after_the_version_is_gone(
+def test_roll_back_still_fails_after_the_version_has_ended(
     ask: Any, fleet: Fleet, new: Deployment, time: Time
 ) -> None:
     fleet.say(new, "roll_back")
@@ -155,7 +155,7 @@ def test_roll_back_still_fails_after_the_version_is_gone(
     assert ask()["state"] == "fail"
 
 
-def test_a_first_version_is_not_worth_waiting_for(ask: Any, fleet: Fleet, new: Deployment) -> None:
+def test_a_first_version_does_not_ask_to_wait(ask: Any, fleet: Fleet, new: Deployment) -> None:
     verdict = fleet.say(new, "not_enough_data")
     verdict.evidence = {"reason": "first_version", "evidence": []}
     verdict.save()
@@ -163,7 +163,7 @@ def test_a_first_version_is_not_worth_waiting_for(ask: Any, fleet: Fleet, new: D
     assert (ask()["state"], ask()["wait"]) == ("inconclusive", False)
 
 
-def test_an_operators_word_opens_it_until_it_gets_worse(
+def test_an_operators_decision_passes_until_the_version_gets_worse(
     ask: Any, fleet: Fleet, new: Deployment, user: User
 ) -> None:
     fleet.say(new, "watch")
@@ -185,9 +185,7 @@ def test_the_newest_deployment_counts(ask: Any, fleet: Fleet, new: Deployment, t
     assert ask()["state"] == "pass"
 
 
-def test_a_name_is_asked_for_as_its_job_reported_it(
-    ask: Any, fleet: Fleet, old: Deployment
-) -> None:
+def test_a_name_is_matched_as_its_job_reported_it(ask: Any, fleet: Fleet, old: Deployment) -> None:
     deployment = fleet.deploy("7<U+200B>")
     fleet.say(deployment, "healthy")
     judged(deployment)
@@ -197,7 +195,7 @@ def test_a_name_is_asked_for_as_its_job_reported_it(
     )
 
 
-def test_an_answer_that_stays_is_not_sent_twice(
+def test_an_unchanged_answer_is_not_sent_twice(
     client: Client, api_key: str, fleet: Fleet, new: Deployment
 ) -> None:
     fleet.say(new, "healthy")
@@ -214,7 +212,7 @@ def test_an_answer_that_stays_is_not_sent_twice(
     )
 
 
-def test_only_a_key_of_the_project_that_reads_is_told(
+def test_only_a_read_key_of_the_project_gets_an_answer(
     client: Client,
     api_key: str,
     ingest_key: str,
@@ -252,7 +250,7 @@ def test_only_a_key_of_the_project_that_reads_is_told(
     )
 
 
-def test_it_asks_a_fixed_number_of_questions(
+def test_the_number_of_queries_is_fixed(
     ask: Any, fleet: Fleet, old: Deployment, new: Deployment, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(20):
@@ -264,7 +262,7 @@ def test_it_asks_a_fixed_number_of_questions(
         ask()
 
 
-def test_a_version_that_is_accepted_passes_without_an_alert_until_it_gets_worse(
+def test_an_accepted_version_passes_without_an_alert_until_it_gets_worse(
     ask: Any, fleet: Fleet, new: Deployment, user: User, time: Time
 ) -> None:
     fleet.say(new, "watch")

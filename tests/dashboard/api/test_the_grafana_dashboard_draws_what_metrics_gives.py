@@ -1,5 +1,5 @@
-"""/metrics tells verdicts and key figures of the reader's own versions, and the Grafana dashboard
-asks for exactly such names."""
+"""/metrics reports verdicts and key metrics of the reader's own versions, and the Grafana dashboard
+queries only existing names."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def expressions(node: Any) -> Iterator[str]:
             yield from expressions(value)
 
 
-def asked_for(expression: str) -> tuple[set[str], set[str]]:
-    """Names of metrics and labels in an expression; a word that is neither fails."""
+def names_in(expression: str) -> tuple[set[str], set[str]]:
+    """Names of metrics and labels in an expression; any other word fails."""
     bare = re.sub(r'"[^"]*"|\[\w+\]|\{\{\w+\}\}', " ", expression)
     words = set(re.findall(r"[A-Za-z_]\w*", bare)) - WORDS
     names = {word for word in words if word.startswith("compilewatch_")}
     return names, words - names
 
 
-def test_verdicts_and_figures_of_live_deployments_are_told(
+def test_verdicts_and_metrics_of_live_deployments_are_reported(
     signed_in: Client, project: Project
 ) -> None:
     stories.fleet(project, every=400)
@@ -98,7 +98,7 @@ def test_verdicts_and_figures_of_live_deployments_are_told(
     assert samples(families, "deployments_left_out") == [({"project": "ranking"}, 0)]
 
 
-def test_a_reader_hears_of_their_own_projects_alone(
+def test_a_reader_gets_only_their_own_projects(
     client: Client, project: Project, other_project: Project, api_key: str
 ) -> None:
     stories.fleet(other_project, every=400)
@@ -118,7 +118,7 @@ def test_the_number_of_series_is_bounded(
     assert left_out == 3
 
 
-def test_every_name_of_the_dashboard_is_in_a_scrape(signed_in: Client, project: Project) -> None:
+def test_every_name_in_the_dashboard_is_in_a_scrape(signed_in: Client, project: Project) -> None:
     stories.fleet(project, every=400)
     given: dict[str, set[str]] = {}
     for family in scrape(signed_in).values():
@@ -129,7 +129,7 @@ def test_every_name_of_the_dashboard_is_in_a_scrape(signed_in: Client, project: 
     found = list(expressions(dashboard))
     assert len(found) > 15
     for expression in found:
-        names, labels = asked_for(expression)
+        names, labels = names_in(expression)
         assert names and names <= set(given), expression
         known = set().union(*(given[name] for name in names)) | (
             {"code"} if "compilewatch_refused_total" in names else set()

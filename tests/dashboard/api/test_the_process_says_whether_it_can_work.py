@@ -1,5 +1,5 @@
-"""/healthz answers while the process lives; /readyz says of each thing it stands on what was found,
-and 503 if it cannot do without."""
+"""/healthz answers while the process lives; /readyz reports each dependency, with status 503 if a
+required one fails."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def _nothing_known() -> None:
+def _no_cached_checks() -> None:
     health._migrated.clear()
 
 
@@ -59,7 +59,7 @@ ALL_WELL = {
 }
 
 
-def test_ready_again_and_again(client: Client, worker: None) -> None:
+def test_ready_requests_can_be_repeated(client: Client, worker: None) -> None:
     for _ in range(2):
         assert checks(client, 200) == checks(client, 200, "/readyz?line") == ALL_WELL
     assert client.get("/healthz").json() == {"cw": 1, "status": "ok"}
@@ -76,7 +76,7 @@ def test_not_ready_while_a_migration_is_missing(client: Client, worker: None) ->
     assert checks(client, 200) == ALL_WELL
 
 
-def test_a_line_that_stands_still_is_said_and_reports_are_still_taken(
+def test_a_stalled_pipeline_is_reported_and_reports_are_still_accepted(
     client: Client,
     worker: None,
     store_reports: Callable[..., object],
@@ -92,7 +92,7 @@ def test_a_line_that_stands_still_is_said_and_reports_are_still_taken(
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["it went", "there never was one"])
-def test_no_worker_is_said(client: Client, worker: None, gone: bool) -> None:
+def test_a_missing_worker_is_reported(client: Client, worker: None, gone: bool) -> None:
     if gone:
         Heartbeat.objects.update(seen_at=clock.now() - timedelta(seconds=45))
     else:
@@ -111,7 +111,7 @@ NOTHING = {
 }
 
 
-def test_not_ready_while_the_database_is_away_but_alive(
+def test_not_ready_but_alive_while_the_database_is_away(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away() -> None:
@@ -122,7 +122,7 @@ def test_not_ready_while_the_database_is_away_but_alive(
     assert client.get("/healthz").status_code == 200
 
 
-def test_a_database_that_hangs_keeps_one_thread_and_nobody_waiting(
+def test_a_database_that_hangs_blocks_one_thread_and_no_request(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, answers = [], threading.Event()
@@ -143,7 +143,7 @@ def test_a_database_that_hangs_keeps_one_thread_and_nobody_waiting(
         readiness._current_run._thread.join(60)
 
 
-def test_workers_of_yesterday_are_forgotten(worker: None) -> None:
+def test_heartbeats_of_yesterday_are_deleted(worker: None) -> None:
     Heartbeat.objects.update(seen_at=clock.now() - timedelta(hours=25))
     heartbeat_write(name="celery@new", kind="worker")
     assert [beat.name for beat in health.list_heartbeats()] == ["celery@new"]

@@ -1,4 +1,5 @@
-"""Pages by cursor, ETags, errors that name the field, and one description with its page."""
+"""Read API: pages by cursor, ETags, errors that name the field, and one OpenAPI document with its
+page."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ PUBLISHED = [
     "verdicts_list",
     "versions_list",
 ]
-"""The names of the operations, which generated clients call."""
+"""The operation names, which generated clients call."""
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_a_cursor_leads_through_all_items_once(
     assert read(signed_in, f"{ROOT}/models", name="model-3")["items"][0]["name"] == "model-3"
 
 
-def test_a_compressed_answer_that_did_not_change_is_304(
+def test_an_unchanged_compressed_answer_is_304(
     signed_in: Client, models: list[WatchedModel]
 ) -> None:
     first = signed_in.get(f"{ROOT}/models", headers={"accept-encoding": "gzip"})
@@ -74,7 +75,7 @@ def test_a_compressed_answer_that_did_not_change_is_304(
     assert signed_in.get(f"{ROOT}/models", headers=headers).status_code == 304
 
 
-def test_what_did_not_change_is_304(signed_in: Client, models: list[WatchedModel]) -> None:
+def test_an_unchanged_answer_is_304(signed_in: Client, models: list[WatchedModel]) -> None:
     first = signed_in.get(f"{ROOT}/models")
     assert (
         first["ETag"]
@@ -158,12 +159,12 @@ def test_an_error_names_its_field(
     assert (status, code) == (400, "bad_request") and said in detail
 
 
-def test_an_address_that_is_none_is_said_in_the_one_shape(signed_in: Client) -> None:
+def test_an_unknown_path_is_an_error_of_the_usual_shape(signed_in: Client) -> None:
     assert refused(signed_in, f"{ROOT}/nothing")[:2] == (404, "not_found")
     assert signed_in.delete(f"{ROOT}/models").json()["code"] in ("wrong_method", "forbidden")
 
 
-def test_one_description_holds_every_address(client: Client) -> None:
+def test_one_openapi_document_contains_every_path(client: Client) -> None:
     described = client.get("/api/v1/openapi.json").json()
     jsonschema.validate(described, OPENAPI_31)
     assert {"/api/v1/reports", "/api/v1/gate", "/api/v1/deployments", "/api/v1/projects"} <= set(
@@ -177,7 +178,7 @@ def test_one_description_holds_every_address(client: Client) -> None:
     assert used <= set(described["components"]["schemas"])
 
 
-def test_its_page_needs_no_script_and_no_other_host(client: Client) -> None:
+def test_the_reference_page_needs_no_script_and_no_other_host(client: Client) -> None:
     answer = client.get("/api/v1/")
     text = answer.content.decode()
     assert answer.status_code == 200 and "default-src 'none'" in answer["Content-Security-Policy"]

@@ -1,5 +1,5 @@
-"""Keys that read and members read their own projects; everyone else hears why not, and a foreign
-project does not exist."""
+"""Keys that read and members read their own projects; every other caller gets the reason, and a
+foreign project does not exist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def addresses(project: Project) -> list[str]:
-    """Every address that reads, filled in with what is in the project."""
+    """Every path that reads, filled in with ids of the project."""
     model, verdict = (
         WatchedModel.objects.filter(project=project).first(),
         Verdict.objects.filter(project=project).first(),
@@ -43,7 +43,7 @@ def addresses(project: Project) -> list[str]:
     return found
 
 
-def test_every_address_wants_a_key_that_reads_or_a_member(
+def test_every_path_requires_a_read_key_or_a_member(
     client: Client,
     project: Project,
     other_project: Project,
@@ -77,7 +77,7 @@ def test_every_address_wants_a_key_that_reads_or_a_member(
             assert who.post(path).status_code in (403, 405)
 
 
-def test_what_belongs_to_another_project_is_not_in_this_one(
+def test_rows_of_another_project_are_not_in_this_one(
     signed_in: Client, project: Project, other_project: Project
 ) -> None:
     stories.fleet(project, every=400)
@@ -105,7 +105,7 @@ def test_what_belongs_to_another_project_is_not_in_this_one(
     )
 
 
-def test_a_key_names_its_project_and_a_person_theirs(
+def test_a_key_lists_its_project_and_a_person_their_projects(
     client: Client, signed_in: Client, api_key: str, project: Project
 ) -> None:
     quota = {"reports_per_second": 5000.0, "reports_waiting": 200_000}
@@ -116,7 +116,7 @@ def test_a_key_names_its_project_and_a_person_theirs(
     assert refused(signed_in, "/api/v1/projects", token=api_key)[1] == "key_in_url"
 
 
-def test_whoever_reads_too_fast_waits_and_others_do_not(
+def test_the_read_rate_is_limited_per_key(
     client: Client, api_key: str, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auth, "MAX_READS_PER_SECOND", 0.01)

@@ -1,4 +1,5 @@
-"""The read API gives the numbers of the pages, in base units, as its description says."""
+"""The read API returns the numbers of the pages, in base units, as its OpenAPI document describes
+them."""
 
 from __future__ import annotations
 
@@ -27,13 +28,13 @@ def made(project: Project) -> Made:
 
 
 def of_chart(client: Client, made: Made, key: str, name: str) -> tuple[list[float | None], str]:
-    """What the Model page draws for a version, and in which unit."""
+    """The values and the unit that the Model page draws for a version."""
     drawn: dict[str, Any] = client.get(f"{made.url()[:-1]}.json?range=6h").json()
     chart = next(one for one in drawn["charts"] if one["key"] == key)
     return next(line["values"] for line in chart["lines"] if line["name"] == name), chart["unit"]
 
 
-def test_a_series_is_what_the_model_page_draws(signed_in: Client, made: Made) -> None:
+def test_a_series_matches_the_chart_of_the_model_page(signed_in: Client, made: Made) -> None:
     version = made.versions[WORSE.name]
     drawn = {
         "p50_seconds": ("p50", 1e3),
@@ -63,7 +64,7 @@ def test_a_series_is_what_the_model_page_draws(signed_in: Client, made: Made) ->
             assert page is None or page == pytest.approx(api * factor, rel=2e-3), (chart, unit)
 
 
-def test_two_versions_stand_side_by_side_with_the_judges_evidence(
+def test_a_comparison_of_two_versions_has_the_evidence_of_the_judge(
     signed_in: Client, made: Made
 ) -> None:
     a, b = made.versions[HEALTHY.name], made.versions[WORSE.name]
@@ -82,7 +83,7 @@ def test_two_versions_stand_side_by_side_with_the_judges_evidence(
     )
 
 
-def test_versions_come_with_deployments_verdict_and_figures(signed_in: Client, made: Made) -> None:
+def test_versions_come_with_deployments_verdict_and_metrics(signed_in: Client, made: Made) -> None:
     answer = read(signed_in, f"{ROOT}/models/{made.model.pk}/versions", minutes=120)
     assert [item["name"] for item in answer["items"]][:2] == [WORSE.name, HEALTHY.name]
     worse = answer["items"][0]
@@ -97,9 +98,7 @@ def test_versions_come_with_deployments_verdict_and_figures(signed_in: Client, m
     )
 
 
-def test_findings_say_which_version_saw_them_and_what_became_of_them(
-    signed_in: Client, made: Made
-) -> None:
+def test_findings_list_the_versions_that_showed_them(signed_in: Client, made: Made) -> None:
     path = f"{ROOT}/models/{made.model.pk}/findings"
     answer = read(signed_in, path)
     assert len(answer["items"]) > 1 and all(item["versions"] for item in answer["items"])
@@ -129,7 +128,7 @@ def test_instances_have_the_state_that_the_pages_show(signed_in: Client, made: M
     }
 
 
-def test_alerts_and_verdicts_are_found_by_what_they_are_of(
+def test_alerts_and_verdicts_can_be_filtered_by_their_object(
     signed_in: Client, project: Project
 ) -> None:
     alert = stories.fleet(project, every=60)

@@ -1,5 +1,5 @@
-"""`manage.py restore` puts a backup of SQLite in place of the database, never under somebody who
-has it open."""
+"""`manage.py restore` replaces the SQLite database with a backup, but never while a process has the
+database open."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.flow.stack import REPOSITORY
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Of a dashboard whose database is in a folder of the test's own."""
+    """Environment of a dashboard with its database in a folder of the test."""
     plain = {
         name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
     }
@@ -29,7 +29,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty database of the dashboard."""
+    """An empty, migrated database of the dashboard."""
     folder = tmp_path_factory.mktemp("migrated")
     plain = {
         name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
@@ -47,7 +47,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def database(migrated: Path, tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    """Somebody who has it open, in the mode that the dashboard uses."""
+    """A connection that keeps the database open, in the journal mode of the dashboard."""
     shutil.copyfile(migrated, tmp_path / "compilewatch.sqlite3")
     with closing(
         sqlite3.connect(tmp_path / "compilewatch.sqlite3", isolation_level=None)
@@ -75,7 +75,7 @@ def words_of(path: Path) -> list[str]:
         return [word for (word,) in opened.execute("SELECT word FROM word ORDER BY rowid")]
 
 
-def test_the_guide(
+def test_the_steps_of_the_guide_restore_a_backup(
     environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path
 ) -> None:
     place = tmp_path / "compilewatch.sqlite3"
@@ -98,7 +98,7 @@ def test_the_guide(
 
 
 def little_room(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    """A command that may write 8 KiB to a file, as on a disk that is full."""
+    """A command that may write at most 8 KiB to a file, as on a full disk."""
     limited = ["prlimit", "--fsize=8192", sys.executable, "manage.py", *words]
     return subprocess.run(
         limited,
@@ -133,7 +133,7 @@ def test_a_full_disk_is_one_sentence_and_changes_nothing(
     ]
 
 
-def test_there_is_nothing_to_back_up_before_there_is_a_database(
+def test_a_backup_before_there_is_a_database_is_an_error(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     refused = little_room(environment, "backup", str(tmp_path / "copy"))
@@ -141,7 +141,7 @@ def test_there_is_nothing_to_back_up_before_there_is_a_database(
     assert not (tmp_path / "compilewatch.sqlite3").exists()
 
 
-def test_a_backup_that_is_damaged_changes_nothing(
+def test_a_damaged_backup_changes_nothing(
     environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path
 ) -> None:
     Path(environment["BACKUP"]).write_bytes(b"no database at all" * 1000)
@@ -155,7 +155,7 @@ def test_a_backup_that_is_damaged_changes_nothing(
     assert words_of(tmp_path / "compilewatch.sqlite3") == ["before"]
 
 
-def test_a_database_that_is_damaged_is_replaced(
+def test_a_damaged_database_is_replaced(
     environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path
 ) -> None:
     database.execute("INSERT INTO word VALUES ('before')")

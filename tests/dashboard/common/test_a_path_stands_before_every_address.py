@@ -1,5 +1,5 @@
-"""Where our own address has a path, whether a proxy takes it off or not the same is served, and
-cookies are for that path alone."""
+"""A dashboard under a path prefix: responses are the same whether or not the proxy strips the
+prefix, and cookies are limited to the path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dashboard.environment.groups import RESERVED_PATHS
 from dashboard.environment.settings import ROOT
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 
-SAID = """
+PROGRAM = """
 import django
 django.setup()
 from django.conf import settings as s
@@ -30,17 +30,17 @@ print(s.SESSION_COOKIE_NAME, s.SESSION_COOKIE_PATH, s.CSRF_COOKIE_NAME, s.CSRF_C
       static("ui/app.css"))
 asked, answer = RequestFactory().get("/"), HttpResponse()
 asked.session = {}
-told = default_storage(asked)
-told.add(messages.INFO, "Saved.")
-told.update(answer)
-print(len(told), len(asked.session), len(answer.cookies))
+store = default_storage(asked)
+store.add(messages.INFO, "Saved.")
+store.update(answer)
+print(len(store), len(asked.session), len(answer.cookies))
 """
 
 KEPT = ["1", "1", "0"]
-"""A message is kept in the session; it has no cookie of its own."""
+"""Messages are stored in the session and have no cookie of their own."""
 
 
-def said(address: str) -> list[str]:
+def run_process(address: str) -> list[str]:
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
     }
@@ -50,7 +50,7 @@ def said(address: str) -> list[str]:
     }
     environment |= FULL | served | {"DJANGO_SETTINGS_MODULE": "dashboard.settings"}
     done = subprocess.run(
-        [sys.executable, "-c", SAID],
+        [sys.executable, "-c", PROGRAM],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -62,27 +62,25 @@ def said(address: str) -> list[str]:
 
 
 def test_cookies_links_and_files_have_the_path() -> None:
-    # A browser refuses __Host- with any path but /: the name promises only what is true.
+    # Browsers refuse __Host- with any path but /, so the name has no prefix here.
     cookies = ["__Secure-cw_session", "/ops/cw", "__Secure-cw_csrf", "/ops/cw"]
-    told = KEPT
-    assert said("https://tools.example.com/ops/cw/") == [
+    assert run_process("https://tools.example.com/ops/cw/") == [
         *cookies,
         "https://tools.example.com",
         "/ops/cw/",
         "/ops/cw/static/ui/app.css",
-        *told,
+        *KEPT,
     ]
 
 
-def test_without_a_path_they_are_of_the_whole_host() -> None:
+def test_without_a_path_cookies_apply_to_the_whole_host() -> None:
     cookies = ["__Host-cw_session", "/", "__Host-cw_csrf", "/"]
-    told = KEPT
-    assert said("https://cw.example.com") == [
+    assert run_process("https://cw.example.com") == [
         *cookies,
         "https://cw.example.com",
         "/",
         "/static/ui/app.css",
-        *told,
+        *KEPT,
     ]
 
 
@@ -98,7 +96,7 @@ def test_without_a_path_they_are_of_the_whole_host() -> None:
         ("", ""),
     ],
 )
-def test_the_path_is_taken_off_where_it_still_stands(asked: str, served: str) -> None:
+def test_the_prefix_is_stripped_if_the_proxy_kept_it(asked: str, served: str) -> None:
     heard: list[dict[str, Any]] = []
 
     def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -111,7 +109,7 @@ def test_the_path_is_taken_off_where_it_still_stands(asked: str, served: str) ->
 
 
 def first_words(patterns: list[URLPattern | URLResolver], before: str = "") -> set[str]:
-    """How the paths of the dashboard begin, as its addresses stand in the code."""
+    """The first segments of all routes of the dashboard."""
     found: set[str] = set()
     for one in patterns:
         path = before + str(one.pattern)
@@ -123,5 +121,5 @@ def first_words(patterns: list[URLPattern | URLResolver], before: str = "") -> s
     return found - {""}
 
 
-def test_no_path_of_ours_can_be_taken_for_the_prefix() -> None:
+def test_no_route_begins_with_a_word_that_a_prefix_may_use() -> None:
     assert first_words(get_resolver().url_patterns) | {"static"} == RESERVED_PATHS

@@ -1,4 +1,4 @@
-"""However many beats there are, each run of a periodic job is claimed by one."""
+"""With any number of beats, each run of a periodic job is claimed once."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +12,7 @@ from dashboard.fleet.tasks import deployments, partitions
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_threads_one_claims_each_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_many_threads_claims_each_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "unix", lambda: 1.8e9)
 
     def claim(_: int) -> int | None:
@@ -30,7 +30,7 @@ def test_of_many_threads_one_claims_each_slot(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.django_db
-def test_finished_slots_of_the_day_before_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_slots_of_the_day_before_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     for moment in (1.8e9, 1.8e9 + 2 * 86400):
         monkeypatch.setattr(clock, "unix", lambda moment=moment: moment)
         slot = slot_claim(name="judge", interval=60)
@@ -41,7 +41,7 @@ def test_finished_slots_of_the_day_before_are_forgotten(monkeypatch: pytest.Monk
 
 
 @pytest.mark.django_db
-def test_slots_of_a_job_that_leaves_most_of_them_out_are_forgotten_too(
+def test_slots_of_a_job_that_skips_most_slots_are_deleted_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for turn in range(3 * CLEANUP_EVERY_CLAIMS):
@@ -49,11 +49,11 @@ def test_slots_of_a_job_that_leaves_most_of_them_out_are_forgotten_too(
         assert slot_claim(name="judge", interval=5) is not None
     assert (
         72 <= JobSlot.objects.count() <= 72 + CLEANUP_EVERY_CLAIMS
-    )  # of an hour, and what came since the last look
+    )  # the slots of an hour, and those since the last cleanup
 
 
 @pytest.mark.django_db
-def test_a_job_runs_once_a_slot_and_again_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_runs_once_per_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[float] = []
     for moment in (1.8e9, 1.8e9 + 1, 1.8e9 + 10):
         monkeypatch.setattr(clock, "unix", lambda moment=moment: moment)

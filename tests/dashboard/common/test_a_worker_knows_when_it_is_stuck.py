@@ -1,5 +1,5 @@
-"""A worker ends itself when work waits and it does nothing for a minute, and for no other reason;
-what nobody sweeps is overdue."""
+"""A worker ends its process only if work waits and it has done none for a minute; a stage that no
+process sweeps is overdue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dashboard.pipeline import STAGES
 
 
 class Time:
-    """Seconds that only the test moves."""
+    """A clock that only the test moves, in seconds."""
 
     now = 1000.0
 
@@ -34,44 +34,48 @@ def time_is(monkeypatch: pytest.MonkeyPatch) -> Time:
     return moved
 
 
-def asked(dog: Watchdog, **facts: Any) -> str:
+def stuck_reason(dog: Watchdog, **facts: Any) -> str:
     return dog.find_stuck_reason(
         **{"waiting": 3, "working": False, "oldest": 0.0, "folded": 5.0, **facts}
     )
 
 
-def test_tasks_that_nobody_takes(time_is: Time) -> None:
+def test_waiting_tasks_without_progress_are_a_reason(time_is: Time) -> None:
     dog = Watchdog()
-    assert asked(dog) == ""
+    assert stuck_reason(dog) == ""
     time_is.now += 59
-    assert asked(dog) == ""
+    assert stuck_reason(dog) == ""
     time_is.now += 2
-    assert asked(dog) == "3 tasks are queued in Redis, and this worker has taken none for 60 s"
+    assert (
+        stuck_reason(dog) == "3 tasks are queued in Redis, and this worker has taken none for 60 s"
+    )
     dog.received()
-    assert asked(dog) == ""
+    assert stuck_reason(dog) == ""
 
 
 @pytest.mark.parametrize("facts", [{"waiting": 0}, {"waiting": None}, {"working": True}])
-def test_no_tasks_no_redis_or_a_task_under_way(time_is: Time, facts: dict[str, Any]) -> None:
+def test_an_empty_queue_an_absent_redis_or_a_running_task_is_no_reason(
+    time_is: Time, facts: dict[str, Any]
+) -> None:
     dog = Watchdog()
     time_is.now += 500
-    assert asked(dog, **facts) == ""
+    assert stuck_reason(dog, **facts) == ""
     time_is.now += 59
-    assert asked(dog) == ""
+    assert stuck_reason(dog) == ""
 
 
-def test_reports_that_nobody_folds(time_is: Time) -> None:
+def test_waiting_reports_without_a_fold_are_a_reason(time_is: Time) -> None:
     dog = Watchdog()
-    assert asked(dog, oldest=61.0, folded=59.0) == ""
-    assert asked(dog, oldest=59.0, folded=500.0) == ""
+    assert stuck_reason(dog, oldest=61.0, folded=59.0) == ""
+    assert stuck_reason(dog, oldest=59.0, folded=500.0) == ""
     assert (
-        asked(dog, oldest=75.0, folded=61.0)
+        stuck_reason(dog, oldest=75.0, folded=61.0)
         == "the oldest report has waited for 75 s, and this worker has folded nothing for 61 s"
     )
 
 
 @pytest.mark.django_db
-def test_a_stage_is_overdue_when_nobody_claims_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_without_a_claim_is_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = 1.8e9
     for stage in STAGES:
         monkeypatch.setattr(clock, "unix", lambda: begun)
@@ -85,7 +89,7 @@ def test_a_stage_is_overdue_when_nobody_claims_it(monkeypatch: pytest.MonkeyPatc
 
 
 class Request:
-    """A task under way, as the consumer knows it."""
+    """A running task, as the consumer represents it."""
 
     def __init__(self, name: str, seconds: float = 0.0) -> None:
         self.name, self.time_start = name, time.time() - seconds
@@ -106,22 +110,22 @@ FOLD = "dashboard.fleet.tasks.fold"
 OTHERS = [stage.task for stage in STAGES if stage.task != FOLD]
 
 
-def test_a_stage_that_is_under_way_is_not_swept_beside_itself(
+def test_a_running_stage_is_not_swept_concurrently(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert swept(monkeypatch, Request(FOLD, 200.0), away=False) == OTHERS
     assert swept(monkeypatch, Request(FOLD, 5.0), away=True) == OTHERS
 
 
-def test_a_task_that_began_before_redis_went_away_does_not_hold_its_stage_up(
+def test_a_task_from_before_the_redis_outage_does_not_block_its_stage(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert swept(monkeypatch, Request(FOLD, 11.0), away=True) == [stage.task for stage in STAGES]
 
 
 def test_a_clock_that_is_set_forward_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report waits at that moment: by the clock it has waited for hours, and the last fold is as
-    old."""
+    """A report waits when the clock jumps: by the wall clock, the report has waited for hours and
+    the last fold was hours ago."""
     timer = FallbackScheduler(SimpleNamespace(tasks={}))  # type: ignore[arg-type]
     timer._began -= 3600
     record_fold()

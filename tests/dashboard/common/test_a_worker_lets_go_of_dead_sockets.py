@@ -1,5 +1,5 @@
-"""A Redis that went away leaves no socket in a worker, and a child of a worker holds none of its
-parent's: both grew with each outage."""
+"""A Redis outage leaves no socket in a worker, and a child of a worker keeps no socket of its
+parent. Both kinds of leak grew with each outage."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tests.faults.private_redis import PrivateRedis
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[PrivateRedis]:
-    """One that may be killed."""
+    """A Redis server that the test may kill."""
     with contextlib.closing(PrivateRedis(tmp_path)) as server:
         yield server
 
 
 def _sockets_to(port: int) -> int:
-    """How many of this process's descriptors are connections to that port, whoever holds them."""
+    """The number of this process's descriptors that are connections to that port, by any owner."""
     return sum(
         bool(one.raddr) and one.raddr.port == port
         for one in psutil.Process().net_connections("tcp")
@@ -40,14 +40,16 @@ def _sockets_to(port: int) -> int:
 
 
 def _consuming(redis: PrivateRedis, got: list[object]) -> kombu.Connection:
-    """As a worker waits for tasks, and for what all workers are told, with a queue that is to go
-    when its consumer does."""
+    """Consumes tasks and broadcast messages as a worker does, with an auto-delete queue for the
+    broadcasts."""
     install_redis_transport()
     connection = kombu.Connection(
         redis.url, transport_options={"socket_timeout": 1, "socket_connect_timeout": 1}
     )
-    told = kombu.Queue("told", kombu.Exchange("told", type="fanout"), auto_delete=True)
-    for queue in (kombu.Queue("tasks"), told):
+    broadcast = kombu.Queue(
+        "broadcast", kombu.Exchange("broadcast", type="fanout"), auto_delete=True
+    )
+    for queue in (kombu.Queue("tasks"), broadcast):
         kombu.Consumer(
             connection.channel(), [queue], callbacks=[lambda body, _: got.append(body)], no_ack=True
         ).consume()
@@ -61,7 +63,7 @@ def test_a_lost_connection_leaves_no_socket(redis: PrivateRedis) -> None:
     assert isinstance(connection.transport, Transport)
     assert _sockets_to(redis.port)
     redis.kill()
-    # What Celery does with a connection that broke.
+    # Celery handles a broken connection in this way.
     with contextlib.suppress(Exception):
         connection.collect(socket_timeout=0.1)
     del connection
@@ -69,7 +71,7 @@ def test_a_lost_connection_leaves_no_socket(redis: PrivateRedis) -> None:
     assert _sockets_to(redis.port) == 0
 
 
-def test_a_task_that_is_done_after_its_connection_was_closed_ends_no_worker(
+def test_a_task_that_ends_after_its_connection_was_closed_ends_no_worker(
     redis: PrivateRedis, caplog: pytest.LogCaptureFixture
 ) -> None:
     install_redis_transport()
@@ -95,8 +97,8 @@ def test_a_task_that_is_done_after_its_connection_was_closed_ends_no_worker(
 
 
 def _left_in_a_child(port: int) -> int:
-    """The connections to that port in a child that closed what it inherited; 255 where closing
-    failed."""
+    """The number of connections to that port in a child that closed its inherited sockets; 255 if
+    closing failed."""
     child = os.fork()
     if not child:
         left = 255
@@ -109,7 +111,7 @@ def _left_in_a_child(port: int) -> int:
 
 
 def test_a_child_closes_sockets_in_every_state(redis: PrivateRedis) -> None:
-    """A socket that another thread of the parent was making at the fork has no Python attribute
+    """A socket that another thread of the parent was creating at the fork has no Python attributes
     yet."""
     half_made = socket.socket.__new__(socket.socket)
     assert not hasattr(half_made, "_io_refs")
@@ -127,7 +129,7 @@ def test_a_child_closes_sockets_in_every_state(redis: PrivateRedis) -> None:
         )
         assert _sockets_to(redis.port) == 3
         assert _left_in_a_child(redis.port) == 0
-        assert _sockets_to(redis.port) == 3, "the parent keeps its own"
+        assert _sockets_to(redis.port) == 3, "the parent keeps its own sockets"
         plain.sendall(b"PING\r\n")
         assert plain.recv(16) == b"+PONG\r\n"
         read_by_a_file.sendall(b"PING\r\n")
@@ -135,17 +137,17 @@ def test_a_child_closes_sockets_in_every_state(redis: PrivateRedis) -> None:
         assert wrapped.fileno() >= 0
 
 
-def test_a_child_holds_none_of_its_parent(redis: PrivateRedis) -> None:
+def test_a_child_keeps_no_socket_of_its_parent(redis: PrivateRedis) -> None:
     got: list[object] = []
     connection = _consuming(redis, got)
     there = _sockets_to(redis.port)
     assert there
-    nobody_asks = SimpleLazyObject(lambda: pytest.fail("somebody asked"))
+    never_evaluated = SimpleLazyObject(lambda: pytest.fail("the lazy object was evaluated"))
     assert _left_in_a_child(redis.port) == 0
-    del nobody_asks
+    del never_evaluated
     assert _sockets_to(redis.port) == there
     with kombu.Connection(redis.url) as other:
         kombu.Producer(other.channel()).publish("task", routing_key="tasks")
     connection.drain_events(timeout=10)
-    assert got == ["task"], "the parent goes on with its own"
+    assert got == ["task"], "the parent continues with its own connection"
     connection.release()

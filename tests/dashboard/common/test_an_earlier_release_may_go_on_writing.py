@@ -1,5 +1,5 @@
-"""During a deploy, and after one that is undone, processes of an earlier release write into the new
-schema: it must take what they know."""
+"""Rolling deployment and its rollback: processes of an earlier release can write into the new
+schema."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ pytestmark = pytest.mark.django_db
 
 
 def columns(**of: object) -> dict[str, dict[str, Field]]:
-    """By table, of the models at some point of the migrations."""
+    """Columns by table, of the models at one state of the migrations."""
     models = MigrationLoader(connection).project_state(**of).models
     return {
         f"{app}.{name}": dict(state.fields) for (app, name), state in models.items() if app in OURS
     }
 
 
-def test_every_column_of_the_first_release_is_there_and_every_later_one_may_be_left_out() -> None:
+def test_columns_of_the_first_release_exist_and_later_columns_are_optional() -> None:
     first, now = columns(nodes=FIRST), columns()
     assert set(first) <= set(now)
     gone = [

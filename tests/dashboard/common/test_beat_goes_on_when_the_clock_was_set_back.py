@@ -1,5 +1,5 @@
-"""A server's clock that is hours ahead for a while stops no periodic job, neither when it is right
-again nor when those hours come."""
+"""A server clock that is temporarily hours ahead stops no periodic job, neither after the
+correction nor when those hours arrive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLD = next(stage for stage in STAGES if stage.name == "fold")
 
 
 class Time:
-    """What the clock says."""
+    """The wall clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = NOON
@@ -35,7 +35,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def sent(beat: Any, time: Time, seconds: float) -> list[str]:
-    """Names of the tasks that beat sends in so many seconds; it sleeps as it wants to."""
+    """Names of the tasks that beat sends in this number of seconds; beat chooses its sleeps."""
     found: list[str] = []
     beat.apply_entry = lambda entry, producer=None: found.append(entry.name)
     until = time.seconds + seconds
@@ -54,7 +54,7 @@ def beat_made(time: Time) -> Any:
     return beat
 
 
-def test_beat_sends_tasks_as_soon_as_the_clock_is_right_again(time: Time) -> None:
+def test_beat_sends_tasks_immediately_after_the_clock_is_corrected(time: Time) -> None:
     beat = beat_made(time)
     assert sent(beat, time, 60).count("fold") >= 58
     time.seconds += HOURS
@@ -64,7 +64,7 @@ def test_beat_sends_tasks_as_soon_as_the_clock_is_right_again(time: Time) -> Non
 
 
 def run_by(time: Time, seconds: int, stage: Stage = FOLD) -> int:
-    """How many of the stage's slots can be claimed in so many seconds."""
+    """The number of the stage's slots that can be claimed in this number of seconds."""
     claimed = 0
     for _ in range(int(seconds // stage.every)):
         claimed += slot_claim(name=stage.name, interval=stage.every) is not None
@@ -72,7 +72,7 @@ def run_by(time: Time, seconds: int, stage: Stage = FOLD) -> int:
     return claimed
 
 
-def test_a_stage_that_no_beat_sends_is_overdue_as_soon_as_the_clock_is_right_again(
+def test_a_stage_without_beat_is_overdue_immediately_after_the_clock_is_corrected(
     time: Time,
 ) -> None:
     run_by(time, 10)
@@ -99,9 +99,9 @@ def test_slots_that_were_claimed_too_early_are_free_when_their_time_comes(
     assert run_by(time, seconds, stage) == CLEANUP_EVERY_CLAIMS + 10
 
 
-def test_a_beat_whose_clock_is_a_little_ahead_keeps_its_slots(time: Time) -> None:
-    """Two machines differ by half a minute, and the one that is ahead leaves every other slot out:
-    each slot is run once."""
+def test_a_beat_with_a_clock_slightly_ahead_keeps_its_slots(time: Time) -> None:
+    """The clocks of two machines differ by half a minute, and the machine that is ahead skips every
+    other slot: each slot still runs once."""
     ran = []
     for _ in range(20):
         time.seconds += 30

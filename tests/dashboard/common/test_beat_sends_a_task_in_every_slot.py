@@ -1,5 +1,5 @@
-"""Beat keeps step with the slots that its tasks claim: each slot gets one task, whenever beat began
-and however late it wakes."""
+"""Beat stays in step with the slots that its tasks claim: each slot gets one task, whenever beat
+started and however late it wakes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_each_slot_gets_one_task(interval: float, phase: float) -> None:
         if due:
             last_sent = now
             slots.append(int(now // interval))
-        now += wait + chance.uniform(-0.01, 0.02)  # celery wakes a little before or after
+        now += wait + chance.uniform(-0.01, 0.02)  # celery wakes slightly early or late
     assert slots == list(range(slots[0], slots[0] + len(slots)))
     assert len(slots) >= 38
 

@@ -1,5 +1,5 @@
-"""What is logged holds no key, password, webhook or link that lets in; a line says which request it
-belongs to."""
+"""Log lines contain no key, password, webhook or sign-in link, and name the request that they
+belong to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TEXTS = [
 
 @pytest.fixture(params=[TextFormatter, JsonFormatter])
 def lines(request: pytest.FixtureRequest) -> Iterator[Callable[[], str]]:
-    """What the server's own handler would have written."""
+    """The lines that the server's own handler would write."""
     out = io.StringIO()
     handler = logging.StreamHandler(out)
     handler.setFormatter(request.param())
@@ -47,7 +47,7 @@ def lines(request: pytest.FixtureRequest) -> Iterator[Callable[[], str]]:
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-def test_each_kind_of_secret_is_taken_out(text: str, lines: Callable[[], str]) -> None:
+def test_each_kind_of_secret_is_removed(text: str, lines: Callable[[], str]) -> None:
     try:
         raise ValueError(text)
     except ValueError:
@@ -58,9 +58,9 @@ def test_each_kind_of_secret_is_taken_out(text: str, lines: Callable[[], str]) -
     assert text.split("_")[-1] not in written or "cw_" not in text
 
 
-def test_what_is_no_secret_stays() -> None:
+def test_text_without_secrets_is_unchanged() -> None:
     for text in (
-        "ranker 2026.11.3 is 31 % slower",
+        "ranker 2026.11.3 is 31% slower",
         "cw_ing_AbCd1234",
         "https://compilewatch.example.com/p/ranking/",
         "password: too short?"[:9],
@@ -68,7 +68,7 @@ def test_what_is_no_secret_stays() -> None:
         assert redact_secrets(text) == text
 
 
-def test_no_request_writes_what_it_carries(
+def test_no_request_logs_its_secrets(
     client: Client, project: Project, user: object, api_key: str, lines: Callable[[], str]
 ) -> None:
     _, token = invitation_create(project=project, role="viewer", actor=user)  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ def test_no_request_writes_what_it_carries(
         assert secret not in written
 
 
-def test_a_line_and_its_answer_name_the_request(
+def test_a_log_line_and_its_response_name_the_request(
     client: Client, db: None, lines: Callable[[], str]
 ) -> None:
     own = client.get("/nothing/", headers={"x-request-id": "from-the-proxy-1"})
@@ -97,7 +97,7 @@ def test_a_line_and_its_answer_name_the_request(
     assert "from-the-proxy-1" in lines() and odd["X-Request-ID"] in lines()
 
 
-def test_a_line_in_json_names_reports_and_keeps_its_traceback_in_one_field() -> None:
+def test_a_json_line_names_reports_and_has_the_traceback_in_one_field() -> None:
     try:
         raise ValueError("no")
     except ValueError:
@@ -110,7 +110,7 @@ def test_a_line_in_json_names_reports_and_keeps_its_traceback_in_one_field() -> 
     assert "Traceback" in line["error"]
 
 
-def test_what_goes_to_sentry_is_scrubbed_and_what_is_not_installed_is_said(
+def test_events_for_sentry_are_scrubbed_and_a_missing_package_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     event = {

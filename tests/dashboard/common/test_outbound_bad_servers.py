@@ -1,4 +1,4 @@
-"""Servers that are slow, endless, broken or gone: the exchange ends in bounds, with an answer or a
+"""Slow, endless, broken or absent servers: the exchange ends within limits, with a response or a
 reason."""
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
 def trickling(first: bytes, drop: bytes, last: bytes) -> Handler:
-    """Sends a little again and again for 4 s, each time well within any limit for one read, and
-    then all that is missing."""
+    """Sends a little every moment for 4 s, each time well within any limit for one read, and then
+    the rest."""
 
     def handle(connection: socket.socket) -> None:
         request_read(connection)
@@ -77,7 +77,7 @@ def post(
         ),
     ],
 )
-def test_the_time_limit_holds_over_the_whole_exchange(
+def test_the_time_limit_covers_the_whole_exchange(
     handler: Handler, reason: str, settings: Settings
 ) -> None:
     with pytest.raises(OutboundFailure, match=reason):
@@ -101,7 +101,7 @@ def test_a_server_that_does_not_read_is_given_up(settings: Settings) -> None:
         answering(b"\x00" * 70000),
     ],
 )
-def test_what_is_not_an_answer_is_a_failure(handler: Handler, settings: Settings) -> None:
+def test_an_invalid_response_is_a_failure(handler: Handler, settings: Settings) -> None:
     with pytest.raises(OutboundFailure):
         post(handler, settings)
 
@@ -122,14 +122,14 @@ def test_an_endless_body_is_cut(settings: Settings) -> None:
         (answering(HEAD + b"Content-Length: 5\r\n\r\na\x00\xff\x1bb"), "a\ufffd\ufffd\ufffdb"),
     ],
 )
-def test_a_body_that_breaks_off_or_is_odd_does_not_take_the_status_back(
+def test_a_broken_or_odd_body_does_not_lose_the_status(
     handler: Handler, text: str, settings: Settings
 ) -> None:
     answer = post(handler, settings)
     assert (answer.status, answer.text, answer.cut) == (200, text, "[broke off]" in text)
 
 
-def test_a_body_that_trickles_is_left_when_the_time_is_over(settings: Settings) -> None:
+def test_a_trickling_body_is_abandoned_at_the_time_limit(settings: Settings) -> None:
     answer = post(
         trickling(HEAD + b"Content-Length: 1000\r\n\r\n", b"x", b"y" * 800), settings, SHORT
     )

@@ -1,5 +1,5 @@
-"""https means that the certificate was checked for the name that was typed in, at the address that
-was looked up once."""
+"""https verifies the certificate for the configured host name, at the address that was resolved
+once."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_trusted_certificate_for_the_name_is_accepted(
     ("name", "until", "trusted"),
     [("other.example", NOW + DAY, True), (NAME, NOW - DAY, True), (NAME, NOW + DAY, False)],
 )
-def test_a_certificate_for_another_name_or_expired_or_unknown_is_not(
+def test_a_wrong_expired_or_unknown_certificate_is_refused(
     name: str,
     until: datetime.datetime,
     trusted: bool,
@@ -102,7 +102,7 @@ def test_a_certificate_for_another_name_or_expired_or_unknown_is_not(
         post(encrypted(path, []))
 
 
-def test_a_server_without_encryption_gets_no_message(
+def test_a_server_without_encryption_receives_no_message(
     post: Callable[[Handler], OutboundResponse],
 ) -> None:
     with pytest.raises(OutboundFailure, match="No TLS connection"):
@@ -111,7 +111,7 @@ def test_a_server_without_encryption_gets_no_message(
         post(lambda connection: None)
 
 
-def test_a_plain_answer_to_the_handshake_is_not_taken_for_one(
+def test_a_plain_text_response_to_the_handshake_is_a_failure(
     post: Callable[[Handler], OutboundResponse],
 ) -> None:
     with pytest.raises(OutboundFailure):

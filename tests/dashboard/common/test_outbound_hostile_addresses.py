@@ -1,4 +1,4 @@
-"""Addresses that would lead into our own network are refused, and a listener in there hears
+"""Addresses that lead into the internal network are refused, and a listener there receives
 nothing."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.dashboard.common.wire_server import WireServer, answering, wire_serve
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-# What a hostile name server answers.
+# Answers of a hostile name server.
 NAMES = {
     "loopback.example": ["127.0.0.1"],
     "loopback6.example": ["::1"],
@@ -132,14 +132,15 @@ def resolve(host: str, port: int, seconds: float) -> list[str]:
 
 @pytest.fixture
 def canary(monkeypatch: pytest.MonkeyPatch) -> Iterator[WireServer]:
-    """Listens on every address of this machine, on a port that the client takes for a usual one."""
+    """Listens on every address of this machine, on a port that the client accepts as a usual
+    one."""
     with wire_server(answering(OK), "::") as server:
         monkeypatch.setattr(url, "ALLOWED_PORTS", (443, 8443, server.port))
         yield server
 
 
 @pytest.mark.parametrize("url", HOSTILE)
-def test_a_hostile_address_is_refused_and_the_canary_stays_silent(
+def test_a_hostile_address_is_refused_and_the_canary_receives_nothing(
     url: str, canary: WireServer
 ) -> None:
     with pytest.raises(OutboundRefusal):
@@ -148,7 +149,9 @@ def test_a_hostile_address_is_refused_and_the_canary_stays_silent(
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"])
-def test_the_canary_would_hear_them(address: str, canary: WireServer, settings: Settings) -> None:
+def test_the_canary_receives_connections_without_the_guard(
+    address: str, canary: WireServer, settings: Settings
+) -> None:
     assert len(set(HOSTILE)) >= 60
     settings.OUTBOUND_ALLOW = (f"loopback.example:{canary.port}",)
     url = f"http://loopback.example:{canary.port}/"
@@ -158,7 +161,7 @@ def test_the_canary_would_hear_them(address: str, canary: WireServer, settings: 
     assert canary.connections == 1
 
 
-def test_a_redirect_to_a_private_address_is_an_answer_like_any_other(
+def test_a_redirect_to_a_private_address_is_an_ordinary_response(
     canary: WireServer, settings: Settings
 ) -> None:
     answer = (
@@ -171,7 +174,7 @@ def test_a_redirect_to_a_private_address_is_an_answer_like_any_other(
     assert canary.connections == 0
 
 
-def test_a_name_that_changes_its_address_is_looked_up_once(
+def test_a_name_that_changes_its_address_is_resolved_once(
     canary: WireServer, settings: Settings
 ) -> None:
     asked: list[str] = []
@@ -205,7 +208,7 @@ def test_proxies_of_the_environment_are_not_used(
     assert canary.connections == 0
 
 
-def test_private_and_unreachable_are_told_alike(settings: Settings) -> None:
+def test_private_and_unreachable_addresses_get_the_same_message(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     settings.OUTBOUND_ALLOW = (f"127.0.0.1:{port}",)
@@ -217,7 +220,7 @@ def test_private_and_unreachable_are_told_alike(settings: Settings) -> None:
     assert said == {(OutboundRefusal, UNREACHABLE)}
 
 
-def test_an_exception_of_the_operator_holds_for_exactly_that_port_and_host(
+def test_an_exception_of_the_operator_applies_to_exactly_that_port_and_host(
     canary: WireServer, settings: Settings
 ) -> None:
     settings.OUTBOUND_ALLOW = (

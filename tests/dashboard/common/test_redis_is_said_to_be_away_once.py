@@ -1,5 +1,5 @@
-"""A process says once that Redis is away and once that it is back, however often Celery fails at it
-and whatever Celery writes."""
+"""A process logs once that Redis is unavailable and once that it is back, regardless of the number
+of failures in Celery."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.flow.stack import free_port
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch, settings: object) -> BrokerStatus:
-    """What this process knows, from the start; nobody listens at the address."""
+    """A fresh broker status; no server listens at the address."""
     settings.CELERY_BROKER_URL = f"redis://user:secret@127.0.0.1:{free_port()}/0"  # type: ignore[attr-defined]
     known = BrokerStatus()
     monkeypatch.setattr(redis_status, "BROKER", known)
@@ -24,7 +24,9 @@ def own(monkeypatch: pytest.MonkeyPatch, settings: object) -> BrokerStatus:
     return known
 
 
-def test_a_change_is_one_sentence(own: BrokerStatus, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_change_of_state_is_one_log_line(
+    own: BrokerStatus, caplog: pytest.LogCaptureFixture
+) -> None:
     assert own.probe() is None
     assert own.probe() is None
     own.failed(RedisAway("again"))
@@ -40,7 +42,7 @@ def test_a_change_is_one_sentence(own: BrokerStatus, caplog: pytest.LogCaptureFi
     ]
 
 
-def test_what_celery_says_of_it_becomes_that_sentence(
+def test_log_lines_of_celery_become_that_line(
     own: BrokerStatus, caplog: pytest.LogCaptureFixture
 ) -> None:
     noise = logging.getLogger("celery.worker.consumer.consumer")
@@ -60,7 +62,7 @@ def test_what_celery_says_of_it_becomes_that_sentence(
     assert "ours" in caplog.messages[1]
 
 
-def test_a_nudge_is_not_tried_while_redis_is_away(
+def test_no_nudge_is_sent_while_redis_is_unavailable(
     own: BrokerStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []

@@ -1,4 +1,4 @@
-"""Several queries in one statement give what each of them gives alone."""
+"""Several queries in one statement return the rows that each query returns alone."""
 
 from django.db import connection
 from django.db.models import Max, Sum
@@ -32,7 +32,7 @@ def test_each_query_keeps_its_own_columns_and_types(project: Project) -> None:
     ]
 
 
-def test_a_query_that_is_none_or_finds_nothing_has_no_rows(project: Project) -> None:
+def test_an_absent_or_empty_query_has_no_rows(project: Project) -> None:
     names = WatchedModel.objects.filter(project=project).values_list("name")
     WatchedModel.objects.create(
         project=project,

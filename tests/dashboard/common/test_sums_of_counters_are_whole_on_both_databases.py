@@ -1,5 +1,5 @@
-"""Sums of 64-bit counters are ints and means are floats on PostgreSQL as on SQLite, for the ORM and
-for SQL."""
+"""Sums of 64-bit counters are ints and means are floats on PostgreSQL and SQLite, in the ORM and in
+SQL."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_mean_is_a_float(project: Project) -> None:
     assert type(mean) is float and mean == 1.5
 
 
-def test_rows_as_the_driver_gives_them_are_alike(project: Project) -> None:
+def test_rows_from_the_driver_have_the_same_types(project: Project) -> None:
     refusals(project, 40, 30)
     [(code, total, mean)] = fetch_rows(
         Refusal.objects.values("code")
@@ -50,7 +50,7 @@ def test_rows_as_the_driver_gives_them_are_alike(project: Project) -> None:
     assert (code, type(total), total, type(mean), mean) == ("busy", int, 70, float, 35.0)
 
 
-def test_sql_gives_the_same(project: Project) -> None:
+def test_sql_returns_the_same(project: Project) -> None:
     refusals(project, 4, 5)
     with connection.cursor() as cursor:
         cursor.execute("SELECT sum(count) FROM ingest_refusal WHERE project_id = %s", [project.pk])

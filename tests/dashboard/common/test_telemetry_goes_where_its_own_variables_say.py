@@ -1,5 +1,5 @@
-"""Sentry's and OpenTelemetry's own libraries send to a listener here what a process does, and no
-secret with it."""
+"""The libraries of Sentry and OpenTelemetry send telemetry of a process to a local listener,
+without secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ secret = "{secret}"
 client = Client(raise_request_exception=False, headers={{"host": "localhost"}})
 assert client.get("/healthz", headers={{"host": "10.0.0.7:8000"}}).status_code == 200  # a probe
 client.get("/healthz?state={secret}", headers={{"authorization": "Bearer {secret}", "cookie": "cw_session={secret}"}})
-client.get("/invitations/{secret}/?code={secret}")  # no migration has run: it fails, and a page says so
+client.get("/invitations/{secret}/?code={secret}")  # no migration has run: the request fails with an error page
 try:
     raise ValueError("Authorization: Bearer {secret}")
 except ValueError:
@@ -35,7 +35,7 @@ KEY = f"cw_api_AbCd1234_{SECRET * 2}"
 
 
 class Listener(ThreadingHTTPServer):
-    """Keeps what is posted to it, by its path."""
+    """Stores POST bodies by path."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[str, bytes]] = []
@@ -66,7 +66,7 @@ class Taker(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
-    """What one process with both sets of variables sent until it ended."""
+    """The requests that one process with both sets of variables sent before it ended."""
     heard = Listener()
     address = f"127.0.0.1:{heard.server_port}"
     environment = {
@@ -97,26 +97,28 @@ def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     heard.shutdown()
 
 
-def test_sentry_hears_of_errors_under_the_operators_own_names(listener: Listener) -> None:
+def test_sentry_receives_errors_through_the_operators_own_variables(listener: Listener) -> None:
     sent = listener.of("/api/1/envelope").decode()
     assert (
         "folding failed for" in sent and "ValueError" in sent and "release-of-the-operator" in sent
     )
 
 
-def test_opentelemetry_hears_of_requests_under_the_operators_own_names(listener: Listener) -> None:
+def test_opentelemetry_receives_requests_through_the_operators_own_variables(
+    listener: Listener,
+) -> None:
     sent = listener.of("/v1/traces")
     assert b"name-of-the-operator" in sent and b"healthz" in sent
 
 
-def test_no_secret_goes_with_it(listener: Listener) -> None:
+def test_telemetry_contains_no_secret(listener: Listener) -> None:
     everything = listener.of("/")
     assert listener.taken and SECRET.encode() not in everything
     assert b"/invitations/***" in everything
 
 
-def test_the_packages_are_asked_for_only_by_tests() -> None:
-    """Neither is needed to run a dashboard."""
+def test_only_tests_require_the_packages() -> None:
+    """A dashboard runs without either package."""
     for file in ("requirements.txt", "docker/requirements.lock"):
         listed = Path(ROOT, file).read_text()
         assert "sentry" not in listed and "opentelemetry" not in listed

@@ -1,4 +1,4 @@
-"""`manage.py web` refuses the embedded mode, where only one process may write, and says in a
+"""`manage.py web` refuses the embedded mode, where only one process may write, and explains in a
 sentence why it cannot listen."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 from tests.flow.stack import free_port
 
 
-def test_the_embedded_mode_is_served_otherwise(settings: object) -> None:
+def test_the_embedded_mode_is_refused(settings: object) -> None:
     settings.EMBEDDED = True  # type: ignore[attr-defined]
     with pytest.raises(CommandError, match=r"manage\.py serve"):
         call_command("web")
@@ -40,7 +40,7 @@ def web(**changed: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_port_that_somebody_has_is_one_sentence() -> None:
+def test_a_port_in_use_is_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = web(COMPILEWATCH_PORT=str(port))
@@ -49,17 +49,17 @@ def test_a_port_that_somebody_has_is_one_sentence() -> None:
 
 
 @pytest.mark.parametrize("address", ["203.0.113.9", "2001:db8::9", "no-such-name.invalid", ":::"])
-def test_an_address_that_this_machine_does_not_have_is_one_sentence(address: str) -> None:
+def test_an_address_of_another_machine_is_one_sentence(address: str) -> None:
     ended = web(COMPILEWATCH_LISTEN=address, COMPILEWATCH_PORT=str(free_port()))
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert f"cannot listen on {address} port " in ended.stderr
 
 
-def test_a_name_of_this_machine_is_listened_on_by_its_address() -> None:
+def test_a_name_of_this_machine_is_resolved_to_its_address() -> None:
     assert port_probe(host="localhost", port=free_port()) == "127.0.0.1"
 
 
-def test_another_web_process_may_have_the_port_while_it_is_replaced() -> None:
+def test_a_replacement_process_may_share_the_port() -> None:
     def listens(share: bool, then: Callable[[int], object]) -> None:
         with socket.socket() as old:
             if share:

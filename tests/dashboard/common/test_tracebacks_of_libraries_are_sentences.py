@@ -1,4 +1,4 @@
-"""A database or a disk that fails every task, and strangers who ask under any name, write a
+"""A database or disk that fails every task, and requests under unknown host names, write one
 sentence a minute instead of tracebacks."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def record(error: Exception, name: str = "celery.app.trace") -> logging.LogRecor
         )
 
 
-def test_a_task_that_the_database_failed_is_one_line_and_the_next_ones_are_counted() -> None:
+def test_a_database_failure_is_one_line_and_repeated_failures_are_counted() -> None:
     sentences = TracebackSummaryFilter()
     first, second = (
         record(OperationalError("database or disk is full\nmore")),
@@ -48,16 +48,16 @@ def test_a_task_that_the_database_failed_is_one_line_and_the_next_ones_are_count
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("a fault of ours"), OperationalError("no such column: speed")]
+    "error", [ValueError("an error of the application"), OperationalError("no such column: speed")]
 )
-def test_a_fault_of_ours_keeps_its_traceback(error: Exception) -> None:
+def test_an_error_of_the_application_keeps_its_traceback(error: Exception) -> None:
     sentences = TracebackSummaryFilter()
     for _ in range(2):
         kept = record(error)
         assert sentences.filter(kept) and kept.exc_info
 
 
-def test_what_came_meanwhile_is_told_after_a_minute() -> None:
+def test_suppressed_lines_are_counted_in_the_next_line_after_a_minute() -> None:
     now = [100.0]
     seldom = LogThrottle(lambda: now[0])
     assert [seldom.times("this") for _ in range(5)] == [1, 0, 0, 0, 0] and seldom.times("that") == 1
@@ -65,14 +65,14 @@ def test_what_came_meanwhile_is_told_after_a_minute() -> None:
     assert seldom.times("this") == 5
 
 
-def test_it_remembers_no_more_than_so_many_things() -> None:
+def test_the_throttle_remembers_a_limited_number_of_keys() -> None:
     seldom = LogThrottle()
     for thing in range(3 * MAX_TRACKED_KEYS):
         seldom.times(thing)
     assert len(seldom._told) <= MAX_TRACKED_KEYS + 1
 
 
-def test_a_name_that_is_not_ours_is_a_sentence_with_our_own_setting(
+def test_an_unknown_host_name_is_a_sentence_with_the_projects_own_setting(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert client.get("/healthz/nowhere", headers={"host": "evil.example"}).status_code == 400

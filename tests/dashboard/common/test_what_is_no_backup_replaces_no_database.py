@@ -1,5 +1,5 @@
-"""`manage.py restore` checks a file before it changes anything, and says in a sentence what was
-wrong with it."""
+"""`manage.py restore` checks a file before it changes anything, and explains in a sentence why it
+refuses the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sql(path: Path, *statements: str) -> None:
 
 
 def made(path: Path, *statements: str) -> Path:
-    """A small database of the dashboard's, with what the statements add."""
+    """A small database of the dashboard plus the results of the statements."""
     known = (
         ("auth", "0001_initial"),
         ("ingest", "0001_initial"),
@@ -104,7 +104,7 @@ def of_another_django(path: Path) -> None:
 
 
 def huge_and_sparse(path: Path) -> None:
-    """More than any disk here has, in a file that takes no room: its header does not lie."""
+    """A sparse file larger than any disk here; its header matches its size."""
     made(path)
     pages = (1 << 43) // PAGE
     patched(path, 28, pages.to_bytes(4))
@@ -112,7 +112,7 @@ def huge_and_sparse(path: Path) -> None:
 
 
 def an_index_without_its_rows(path: Path) -> None:
-    """Twenty rows, of which the index knows none: many things are wrong with it."""
+    """Twenty rows that the index does not contain: the database has many errors."""
     made(path, "CREATE INDEX empty ON word (word) WHERE word = 'never'")
     sql(path, *(f"INSERT INTO word VALUES ('{number}')" for number in range(20)))
     with closing(sqlite3.connect(path, isolation_level=None)) as opened:
@@ -124,7 +124,7 @@ def an_index_without_its_rows(path: Path) -> None:
 
 
 def disguised(path: Path) -> None:
-    """A trigger that the list of what is in the file calls a table."""
+    """A trigger that the schema table lists as a table."""
     made(path, "CREATE TRIGGER thief AFTER INSERT ON word BEGIN DELETE FROM word; END")
     with closing(sqlite3.connect(path, isolation_level=None)) as opened:
         opened.execute("PRAGMA writable_schema = ON")
@@ -151,15 +151,15 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "only a header": (written(b"SQLite format 3\0"), "is not a SQLite database"),
     "cut to a half": (cut_to(0.5), "is damaged: its header states"),
     "cut to a page": (cut_to(0.05), "is damaged: its header states"),
-    "a header that says more": (
+    "a header with too large a size": (
         with_bytes(28, b"\0\0\xff\xff"),
         "is damaged: its header states 268431360 bytes, but the file has",
     ),
-    "a header that says less": (
+    "a header with too small a size": (
         with_bytes(28, b"\0\0\0\1"),
         "is damaged: its header states 4096 bytes, but the file has",
     ),
-    "a header with pages of no size": (
+    "a header with a page size of zero": (
         with_bytes(16, b"\0\0"),
         "is damaged: its header states 0 bytes",
     ),
@@ -198,8 +198,8 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
 
 
 def restored(folder: Path, backup: Path) -> subprocess.CompletedProcess[str]:
-    """A restore that may write 128 MiB to a file: one that copies what it should refuse fills no
-    disk."""
+    """A restore that may write at most 128 MiB to a file: a wrongly accepted huge file does not
+    fill the disk."""
     plain = {
         name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
     }
@@ -232,7 +232,7 @@ def words_of(path: Path) -> list[str]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """The database of a dashboard that is stopped, and what an earlier restore kept."""
+    """The database of a stopped dashboard, and the copy that an earlier restore kept."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data/compilewatch.sqlite3.before-restore").write_bytes(b"kept earlier")
     path = tmp_path / "data/compilewatch.sqlite3"
@@ -245,7 +245,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_file_that_is_no_backup_changes_nothing(name: str, place: Path, tmp_path: Path) -> None:
+def test_an_invalid_backup_changes_nothing(name: str, place: Path, tmp_path: Path) -> None:
     attack, sentence = ATTACKS[name]
     attack(tmp_path / "backup")
     before = contents(place.parent)
@@ -258,7 +258,7 @@ def test_a_file_that_is_no_backup_changes_nothing(name: str, place: Path, tmp_pa
     assert contents(place.parent) == before
 
 
-def test_a_name_that_is_no_file_changes_nothing(place: Path, tmp_path: Path) -> None:
+def test_a_missing_file_changes_nothing(place: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     before = contents(place.parent)
@@ -271,7 +271,7 @@ def test_a_name_that_is_no_file_changes_nothing(place: Path, tmp_path: Path) -> 
     assert contents(place.parent) == before
 
 
-def test_a_restore_takes_neither_the_database_nor_its_own_copy_for_a_backup(
+def test_a_restore_refuses_the_database_and_its_own_copy_as_a_backup(
     place: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "another name").symlink_to(place)
@@ -292,9 +292,7 @@ def test_a_restore_takes_neither_the_database_nor_its_own_copy_for_a_backup(
     assert contents(place.parent) == before
 
 
-def test_a_log_that_lies_where_the_copy_goes_is_not_read_into_it(
-    place: Path, tmp_path: Path
-) -> None:
+def test_a_planted_log_next_to_the_copy_is_not_replayed(place: Path, tmp_path: Path) -> None:
     backup = made(tmp_path / "backup", "PRAGMA journal_mode = WAL")
     (tmp_path / "aside").mkdir()
     other = tmp_path / "aside/backup"
@@ -310,7 +308,7 @@ def test_a_log_that_lies_where_the_copy_goes_is_not_read_into_it(
     assert words_of(place) == ["restored"]
 
 
-def test_what_was_kept_can_be_put_back(place: Path, tmp_path: Path) -> None:
+def test_the_kept_copy_can_be_restored(place: Path, tmp_path: Path) -> None:
     place.unlink()
     made(place, "UPDATE word SET word = 'first'")
     kept = place.with_name(f"{place.name}.before-restore")

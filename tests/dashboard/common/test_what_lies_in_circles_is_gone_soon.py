@@ -1,7 +1,7 @@
-"""What only the garbage collector can free is gone after its next round, in a process and in its
-children: it may hold a socket.
+"""Objects in reference cycles are collected within one interval, in a process and in its children:
+such objects may keep a socket open.
 
-The room of what is gone is the system's again."""
+Freed memory returns to the operating system."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def resident():
 
 before = resident()
 rows = [bytearray(4000) for _ in range(20_000)]
-kept = rows[::100]  # between what is gone: the C library alone gives none of it back
+kept = rows[::100]  # between freed rows, so the C library alone returns no memory
 del rows
 after = resident()
 assert after - before > 60, (before, after)
@@ -79,7 +79,7 @@ print(before, after, resident())
 """
 
 
-def test_room_between_what_is_kept_is_given_back() -> None:
+def test_memory_between_kept_objects_is_returned() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ROOM], cwd=REPOSITORY, capture_output=True, text=True, timeout=100
     )

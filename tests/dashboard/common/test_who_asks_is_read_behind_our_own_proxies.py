@@ -1,5 +1,5 @@
-"""Whose address a request came from: what the outermost of our proxies saw, and never what a
-stranger wrote into the header."""
+"""Client address of a request: the address that the outermost trusted proxy saw, never a value that
+the client wrote into the header."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ PROXY = "10.0.0.1"
         (1, "::ffff:203.0.113.7", "203.0.113.7"),
     ],
 )
-def test_the_entry_that_the_outermost_of_our_proxies_wrote_counts(
+def test_the_entry_of_the_outermost_trusted_proxy_counts(
     settings: LazySettings, proxies: int, header: str, address: str
 ) -> None:
     settings.TRUSTED_PROXIES = proxies
     assert find_client_address({"REMOTE_ADDR": PROXY, "HTTP_X_FORWARDED_FOR": header}) == address
 
 
-def test_a_header_that_somebody_made_up_passes_no_limit(settings: LazySettings, user: User) -> None:
+def test_a_forged_header_bypasses_no_limit(settings: LazySettings, user: User) -> None:
     settings.TRUSTED_PROXIES = 1
     reset_sign_in_limits()
     for number in range(11):
@@ -53,7 +53,7 @@ def test_a_header_that_somebody_made_up_passes_no_limit(settings: LazySettings, 
     assert AuditEntry.objects.get(action="user.sign_in").address == "203.0.113.8"
 
 
-def test_the_record_of_a_key_that_travelled_names_who_sent_it(
+def test_the_audit_log_names_the_sender_of_an_exposed_key(
     settings: LazySettings, ingest_key: str
 ) -> None:
     settings.TRUSTED_PROXIES = 1

@@ -1,5 +1,5 @@
-"""The write lock is handed over in the order of asking, to one at a time, and its holder may take
-it again."""
+"""The write lock passes from writer to writer in the order of requests; its holder may acquire it
+again."""
 
 import time
 from threading import Barrier, Thread
@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 from dashboard.common.write_lock import FifoLock
 
 
-def test_first_come_first_served() -> None:
+def test_writers_are_served_in_order() -> None:
     lock, order = FifoLock(), list[int]()
 
     def work(number: int) -> None:
@@ -30,7 +30,7 @@ def test_first_come_first_served() -> None:
     assert order == list(range(12))
 
 
-def test_one_at_a_time_and_again_by_its_holder() -> None:
+def test_the_lock_is_exclusive_and_reentrant() -> None:
     lock, inside, most, barrier = FifoLock(), [0], [0], Barrier(8)
 
     def work() -> None:

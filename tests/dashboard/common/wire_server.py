@@ -1,5 +1,5 @@
-"""Real sockets for the outbound client to meet: a server that answers with any bytes, and a canary
-that must stay silent."""
+"""Real sockets for tests of the outbound client: a server that answers with any bytes, and a canary
+that must receive nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Handler = Callable[[socket.socket], None]
 
 
 class WireServer:
-    """Answers every connection with one handler, and counts them."""
+    """Answers every connection with one handler, and counts the connections."""
 
     def __init__(self, handler: Handler, listener: socket.socket) -> None:
         self.connections = 0
@@ -42,8 +42,7 @@ class WireServer:
 
 @contextlib.contextmanager
 def wire_server(handler: Handler, address: str = "127.0.0.1") -> Iterator[WireServer]:
-    """A server on a free port, closed at the end; `::` listens on every address of either
-    family."""
+    """A server on a free port, closed at the end; `::` listens on all IPv4 and IPv6 addresses."""
     if address == "::":
         listener = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
     else:
@@ -51,14 +50,14 @@ def wire_server(handler: Handler, address: str = "127.0.0.1") -> Iterator[WireSe
     try:
         yield WireServer(handler, listener)
     finally:
-        # A close alone would leave the accepting thread asleep.
+        # A close alone would not wake the accepting thread.
         with contextlib.suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         listener.close()
 
 
 def request_read(connection: socket.socket) -> bytes:
-    """A whole request: headers, and as much body as they announce."""
+    """A whole request: headers, and the body that they announce."""
     data = b""
     while b"\r\n\r\n" not in data:
         if not (part := connection.recv(65536)):
@@ -79,7 +78,7 @@ def request_read(connection: socket.socket) -> bytes:
 
 
 def answering(*parts: bytes) -> Handler:
-    """Reads the request, sends the parts, closes."""
+    """A handler that reads the request, sends the parts and closes."""
 
     def handle(connection: socket.socket) -> None:
         request_read(connection)

@@ -1,1 +1,1 @@
-"""Tests of folding: what was sent is what is counted, exactly once."""
+"""Tests of folding: each report is counted exactly once."""

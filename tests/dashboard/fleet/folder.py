@@ -1,5 +1,5 @@
-"""A fold worker as a process of its own: `python -m tests.dashboard.fleet.folder CRASH_POINT
-BATCH`, where a crash point may be empty."""
+"""Fold worker in a process of its own: `python -m tests.dashboard.fleet.folder CRASH_POINT BATCH`,
+where the crash point may be empty."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def folder_run(*, crash: str = "", batch: int = 50) -> int:
 
 
 def main() -> None:
-    """Folds what waits and says how much it was."""
+    """Folds the waiting reports and prints their number."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")

@@ -1,5 +1,5 @@
-"""A server's clock that is years ahead for a while drops nothing; once it was right for a day what
-is too old goes again."""
+"""A server clock that is temporarily years ahead deletes nothing; retention resumes after the clock
+has been right for a day."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Time:
-    """What the clock says; every hour that passes is swept."""
+    """The wall clock; each hour that passes runs the sweep."""
 
     seconds = float(START)
 
@@ -61,7 +61,7 @@ def days() -> list[int]:
     return sorted(set(RegionMinute.objects.values_list("day", flat=True)))
 
 
-def test_a_minute_a_year_ahead(
+def test_a_clock_that_is_briefly_a_year_ahead_deletes_nothing(
     time: Time, report: Callable[[], None], project: Project, caplog: pytest.LogCaptureFixture
 ) -> None:
     report()
@@ -85,7 +85,7 @@ def test_a_minute_a_year_ahead(
     assert set(today) < set(days())
 
 
-def test_what_is_too_old_goes_where_the_clock_was_right_for_a_day(
+def test_expired_rows_are_deleted_after_the_clock_was_right_for_a_day(
     time: Time, report: Callable[[], None], project: Project
 ) -> None:
     report()

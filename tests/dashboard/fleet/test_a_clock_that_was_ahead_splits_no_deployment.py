@@ -1,5 +1,5 @@
-"""A server's clock that is hours ahead for a while: every report is folded once, the deployment
-goes on, and it is judged at once."""
+"""A server clock that is temporarily hours ahead: every report is folded once, the deployment
+continues, and is evaluated immediately after the correction."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.django_db
 
 
 class Server:
-    """A dashboard and its two instances; `ahead` is what its clock is wrong by, in seconds, and
-    they know what time it is."""
+    """A dashboard and its two instances. `ahead` is the error of the dashboard's clock in seconds;
+    the clocks of the instances are right."""
 
     def __init__(self, make_request: Callable[..., Request], store: Callable[..., Any]) -> None:
         self.now, self.ahead, self.numbers = (MINUTE + 1) * 60.0 + 5, 0.0, 0
@@ -37,7 +37,7 @@ class Server:
         return self.now + self.ahead
 
     def go(self, minutes: int, *, reporting: bool = True, every: int = 1) -> None:
-        """So many minutes pass; they report one of `every` minutes."""
+        """Lets this number of minutes pass; the instances report one of `every` minutes."""
         for _ in range(minutes // every):
             self.now += 60 * every
             if reporting:
@@ -73,7 +73,7 @@ def calls() -> int:
     return sum(VersionMinute.objects.values_list("calls", flat=True))
 
 
-def test_reports_are_counted_once_and_the_deployment_goes_on(server: Server) -> None:
+def test_reports_are_counted_once_and_the_deployment_continues(server: Server) -> None:
     server.go(2)
     each = calls() / 2
     before = Deployment.objects.get()
@@ -91,7 +91,7 @@ def test_reports_are_counted_once_and_the_deployment_goes_on(server: Server) -> 
     assert (calls(), InboxRow.objects.count()) == (each * 22, 0)
 
 
-def test_a_deployment_is_judged_as_soon_as_the_clock_is_right_again(server: Server) -> None:
+def test_a_deployment_is_evaluated_immediately_after_the_clock_is_corrected(server: Server) -> None:
     server.go(2)
     server.ahead = 1200
     server.go(1)
@@ -100,7 +100,7 @@ def test_a_deployment_is_judged_as_soon_as_the_clock_is_right_again(server: Serv
     assert Comparison.objects.get().judged_minute <= clock.minute_of(clock.unix()) + 1
 
 
-def test_no_alert_of_silence_comes_of_it_and_a_real_one_is_not_missed(server: Server) -> None:
+def test_it_raises_no_false_silence_alert_and_a_real_one_is_raised(server: Server) -> None:
     server.go(5)
     server.ahead = HOURS
     server.go(5)

@@ -1,4 +1,4 @@
-"""A cold start as its agent tells it is kept whole, in whatever order it comes; what is not one
+"""A cold start is stored as its agent reports it, in any order of arrival; an invalid cold start
 changes nothing."""
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def send(
     return send
 
 
-def told(until_: str, total_: float, **data: Any) -> Fact:
-    said = {
+def cold_start_fact(until_: str, total_: float, **data: Any) -> Fact:
+    fields = {
         "total": total_,
         "until": until_,
         "stages": STAGES,
@@ -62,14 +62,14 @@ def told(until_: str, total_: float, **data: Any) -> Fact:
         "unaccounted": 1.0,
         **data,
     }
-    return Fact("mark", END - 30, {"name": "cold start", "began": END - 60, **said})
+    return Fact("mark", END - 30, {"name": "cold start", "began": END - 60, **fields})
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_the_fullest_telling_wins_in_any_order(send: Send, order: tuple[int, ...]) -> None:
+def test_the_most_complete_report_wins_in_any_order(send: Send, order: tuple[int, ...]) -> None:
     reports: list[dict[str, Any]] = [
-        {"facts": [told("first call", 12.5)]},
-        {"facts": [told("ready", 11.0), Fact("ready", END - 31, {})]},
+        {"facts": [cold_start_fact("first call", 12.5)]},
+        {"facts": [cold_start_fact("ready", 11.0), Fact("ready", END - 31, {})]},
         {"compiles": [Compile(END - 40, "0/0", "first", "ok", seconds={"total": 2.0})]},
     ]
     for place in order:
@@ -91,7 +91,7 @@ def test_the_fullest_telling_wins_in_any_order(send: Send, order: tuple[int, ...
     assert instance.start.phases == {"dynamo": 1.5}
 
 
-def test_a_later_call_tells_nothing_new_and_an_earlier_one_does(
+def test_a_later_call_changes_nothing_and_an_earlier_one_does(
     send: Send, django_capture_on_commit_callbacks: Callable[..., Any]
 ) -> None:
     called = {"regions": [Region("forward", 3, compiled=3)]}
@@ -108,8 +108,11 @@ def test_a_later_call_tells_nothing_new_and_an_earlier_one_does(
     assert ColdStart.objects.get().first_call_at == clock.at(END - 19)
 
 
-def test_the_telling_is_no_mark_of_the_job(send: Send) -> None:
-    send(seq=1, facts=[told("ready", 9.0), Fact("mark", END - 50, {"name": "weights loaded"})])
+def test_a_cold_start_is_no_mark_of_the_job(send: Send) -> None:
+    send(
+        seq=1,
+        facts=[cold_start_fact("ready", 9.0), Fact("mark", END - 50, {"name": "weights loaded"})],
+    )
     assert list(ColdStart.objects.get().phases["marks"]) == ["weights loaded"]
 
 
@@ -125,8 +128,8 @@ def test_the_telling_is_no_mark_of_the_job(send: Send) -> None:
         {"total": 1e300},
     ],
 )
-def test_what_is_no_cold_start_is_not_taken_for_one(data: dict[str, Any]) -> None:
-    assert parse_cold_start(told("ready", 9.0, **data)) is None
+def test_an_invalid_cold_start_is_ignored(data: dict[str, Any]) -> None:
+    assert parse_cold_start(cold_start_fact("ready", 9.0, **data)) is None
 
 
 @pytest.mark.parametrize(
@@ -142,13 +145,16 @@ def test_what_is_no_cold_start_is_not_taken_for_one(data: dict[str, Any]) -> Non
         {"compile": [1, [2]]},
     ],
 )
-def test_a_stage_that_is_none_is_left_out(send: Send, stages: Any) -> None:
-    send(seq=1, facts=[told("ready", 9.0, stages=stages, phases=stages, unaccounted=stages)])
+def test_an_invalid_stage_is_ignored(send: Send, stages: Any) -> None:
+    send(
+        seq=1,
+        facts=[cold_start_fact("ready", 9.0, stages=stages, phases=stages, unaccounted=stages)],
+    )
     start = ColdStart.objects.get()
     assert (start.total, start.phases["stages"], start.unaccounted) == (9.0, [], None)
 
 
-def test_running_out_of_memory_counts_as_often_as_it_was(send: Send) -> None:
+def test_out_of_memory_events_are_counted_with_their_repetitions(send: Send) -> None:
     text = {"text": "out of memory on GPU 0", "device": 0}
     send(
         seq=1,
@@ -165,7 +171,7 @@ def test_running_out_of_memory_counts_as_often_as_it_was(send: Send) -> None:
     ]
 
 
-def test_growth_and_the_memory_of_cuda_graphs_are_kept(send: Send) -> None:
+def test_growth_and_the_memory_of_cuda_graphs_are_stored(send: Send) -> None:
     send(
         seq=1,
         gauges=Gauges(

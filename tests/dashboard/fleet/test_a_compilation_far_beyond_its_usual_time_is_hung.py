@@ -1,5 +1,5 @@
-"""When a compilation counts as hung: by the clock, or earlier where the same frame never took
-nearly as long."""
+"""A compilation counts as hung after a fixed time, or earlier if the same frame usually takes far
+less."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOW = datetime(2026, 11, 3, tzinfo=UTC)
         (901.0, 4000.0, InstanceState.HUNG),
     ],
 )
-def test_the_longer_it_usually_takes_the_longer_it_may_take(
+def test_the_limit_grows_with_the_usual_compile_time(
     seconds: float, usual: float | None, state: InstanceState
 ) -> None:
     instance = Instance(

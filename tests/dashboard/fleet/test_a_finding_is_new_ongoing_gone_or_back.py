@@ -1,5 +1,5 @@
-"""What becomes of a finding follows from which versions showed it and which reported, never from
-the order in which that became known."""
+"""The state of a finding depends on the versions that showed it and the versions that reported, not
+on the order of arrival."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ spans = st.builds(
     st.lists(spans, max_size=12),
     st.randoms(use_true_random=False),
 )
-def test_the_order_of_what_is_known_changes_nothing(
+def test_the_order_of_the_facts_changes_nothing(
     shown: dict[int, int], present: list[Presence], rnd: random.Random
 ) -> None:
     life = derive_finding_state(shown, present)
@@ -90,7 +90,7 @@ def test_the_order_of_what_is_known_changes_nothing(
 
 
 def breaks(*minutes: int) -> Callable[[Report], None]:
-    """Adds a graph break to the reports of some minutes; the text differs by chance."""
+    """Adds a graph break to the reports of some minutes; the text contains a random address."""
 
     def change(report: Report) -> None:
         minute = round(report.window[1] / 60) - 1 - MINUTE
@@ -105,7 +105,8 @@ def breaks(*minutes: int) -> Callable[[Report], None]:
 
 
 def story(make_request: Callable[..., Request]) -> list[Request]:
-    """1 shows it, 2 does not for two hours, 3 shows it again; and a finding of staging alone."""
+    """Version 1 shows a finding, version 2 does not for two hours, version 3 shows it again;
+    another finding exists only in staging."""
     return [
         replace(make_request(version=version, instance=number, minutes=last - first + 1, end=(MINUTE + last + 1) * 60.0, change=change,
                              host=f"gpu-{number}", environment=environment), sent=NOW)
@@ -162,7 +163,7 @@ EXPECTED = {
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("seed", range(3))
-def test_any_order_of_arrival_tells_the_same_story(
+def test_any_order_of_arrival_gives_the_same_states(
     make_request: Callable[..., Request],
     store_reports: Callable[..., object],
     monkeypatch: pytest.MonkeyPatch,
@@ -191,7 +192,7 @@ def test_any_order_of_arrival_tells_the_same_story(
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("tells", "state"), [("no", "new"), ("yes", "gone")])
-def test_what_a_version_cannot_show_is_not_gone_with_it(
+def test_a_version_that_cannot_show_a_finding_does_not_make_it_gone(
     make_request: Callable[..., Request],
     store_reports: Callable[..., object],
     monkeypatch: pytest.MonkeyPatch,
@@ -215,7 +216,7 @@ def test_what_a_version_cannot_show_is_not_gone_with_it(
 
 
 @pytest.mark.django_db
-def test_the_model_page_says_the_word_since_when_and_by_what_rule(
+def test_the_model_page_shows_the_state_its_date_and_the_rule(
     make_request: Callable[..., Request],
     store_reports: Callable[..., object],
     monkeypatch: pytest.MonkeyPatch,

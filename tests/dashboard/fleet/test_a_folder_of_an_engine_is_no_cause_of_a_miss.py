@@ -1,5 +1,5 @@
-"""Why a process lacked what an earlier one had compiled: the factor of vLLM's key that differs,
-before any folder that follows from it."""
+"""Cause of a cache miss in vLLM: a factor of the key that differs is reported before a folder that
+depends on the key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cause(now: dict[str, str], before: dict[str, str]) -> str:
     return explain_miss(started(now, 1), started(before, 0)).cause
 
 
-def test_a_factor_of_the_key_is_the_cause_where_the_folder_differs_too() -> None:
+def test_a_differing_key_factor_is_the_cause_even_if_the_folder_differs_too() -> None:
     found = cause({**KEY, f"{ENGINE}config": "other", FOLDER: "/new"}, {**KEY, FOLDER: "/old"})
     assert found != OTHER_FOLDER and "config" in found
     assert engine_component(found) == f"{ENGINE}config"
@@ -42,12 +42,12 @@ def test_another_folder_alone_is_the_cause() -> None:
     assert cause({FOLDER: "/new"}, {FOLDER: "/old"}) == OTHER_FOLDER
 
 
-def test_the_same_folder_and_key_lack_what_was_there() -> None:
+def test_with_the_same_folder_and_key_the_entry_was_missing() -> None:
     found = cause({**KEY, FOLDER: "/same"}, {**KEY, FOLDER: "/same"})
     assert found and found != OTHER_FOLDER
 
 
 @pytest.mark.parametrize("name", sorted(KEY))
-def test_each_cause_leads_back_to_the_component_that_it_speaks_of(name: str) -> None:
+def test_each_cause_maps_to_its_component(name: str) -> None:
     first, last = engine_differences({**KEY, name: "new"}, KEY)
     assert [engine_component(words) for words in first + last] == [name]

@@ -56,7 +56,7 @@ def test_killed_again_and_again_counts_once(
     assert_nothing_waits()
 
 
-def test_a_report_that_kills_its_worker_three_times_is_set_aside(
+def test_a_report_that_kills_its_worker_three_times_is_quarantined(
     make_request: MakeRequest, store_reports: Store
 ) -> None:
     request = make_request(minutes=1)
@@ -71,8 +71,8 @@ def test_a_report_that_kills_its_worker_three_times_is_set_aside(
 def test_several_folders_at_once_count_once(
     make_request: MakeRequest, store_reports: Store
 ) -> None:
-    """On SQLite the second process waits for the file; on PostgreSQL the folders work side by
-    side."""
+    """On SQLite the second process waits for the file; on PostgreSQL the folders run in
+    parallel."""
     requests = [
         make_request(model=f"model-{n % 5}", version=str(n % 3), instance=n, minutes=30)
         for n in range(15)

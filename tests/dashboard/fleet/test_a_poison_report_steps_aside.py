@@ -1,5 +1,5 @@
-"""A report that cannot be folded is set aside with its error while the rest is counted, and can be
-brought back."""
+"""A report that cannot be folded is quarantined with its error while the other reports are counted,
+and can be restored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def spoil(seq: int) -> None:
     )
 
 
-def test_an_unreadable_report_is_set_aside_and_the_rest_is_counted(
+def test_an_unreadable_report_is_quarantined_and_the_others_are_counted(
     make_request: MakeRequest, store_reports: Store
 ) -> None:
     request = make_request(minutes=20)
@@ -48,7 +48,7 @@ def test_an_unreadable_report_is_set_aside_and_the_rest_is_counted(
     assert not FoldAttempt.objects.exists()
 
 
-def test_what_the_database_refuses_is_found_by_halving(
+def test_a_report_that_the_database_refuses_is_found_by_halving(
     make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = make_request(minutes=20)
@@ -77,7 +77,7 @@ def test_what_the_database_refuses_is_found_by_halving(
     assert not FoldAttempt.objects.exists()
 
 
-def test_refold_brings_back_everything_that_was_set_aside(
+def test_refold_restores_all_quarantined_reports(
     make_request: MakeRequest, store_reports: Store
 ) -> None:
     store_reports(make_request(minutes=3))

@@ -1,5 +1,5 @@
 """A process counts as an instance from its first call or compilation; parents and data workers
-never do, whatever the order of reports."""
+never count, in any order of reports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ NOTHING, CALLS, COMPILES = "nothing", "calls", "compiles"
 def request(
     does: Sequence[str], *, instance: int = 0, first: int = 0, window: float = 60.0, **identity: Any
 ) -> Request:
-    """One report of a minute each, the last of ten ending now; what each does."""
+    """One report a minute, the last of ten ending now; each entry names the activity of a
+    minute."""
     reports = [
         _report(what, first + number, END - (9 - first - number) * 60.0, window)
         for number, what in enumerate(does)
@@ -64,7 +65,7 @@ def _report(what: str, number: int, stop: float, window: float) -> Report:
 
 
 def rows() -> list[tuple[int, int, float]]:
-    """Minute before now, instances and covered seconds of the version, summed over machines."""
+    """Minutes before now, instances and covered seconds of the version, summed over hosts."""
     last = clock.minute_of(END - 1)
     found = VersionProcessMinute.objects.order_by("minute").values_list(
         "minute", "instances", "covered"
@@ -73,7 +74,7 @@ def rows() -> list[tuple[int, int, float]]:
 
 
 def hours() -> tuple[int, float]:
-    """The most instances of an hour, and the covered seconds of all."""
+    """The largest number of instances in an hour, and the covered seconds of all hours."""
     found = list(VersionProcessHour.objects.values_list("instances", "covered"))
     return max(instances for instances, _ in found), sum(covered for _, covered in found)
 
@@ -87,11 +88,13 @@ def test_a_process_counts_from_its_first_call(store_reports: Store) -> None:
     fold_all()
     assert rows() == [(-9, 0, 0.0), (-8, 1, 60.0), (-7, 1, 60.0), (-6, 1, 60.0)]
     assert hours()[1] == 180.0
-    assert ProcessMinute.objects.filter(covered=60.0).count() == 10, "what each reported is kept"
+    assert ProcessMinute.objects.filter(covered=60.0).count() == 10, (
+        "the rows of all reports are stored"
+    )
     assert sorted(Instance.objects.values_list("active_minute", flat=True), key=bool)[0] is None
 
 
-def test_what_compiles_in_a_parent_is_added_and_the_parent_is_not_counted(
+def test_compilations_of_a_parent_are_added_and_the_parent_is_not_counted(
     store_reports: Store,
 ) -> None:
     store_reports(
@@ -115,7 +118,7 @@ def test_what_compiles_in_a_parent_is_added_and_the_parent_is_not_counted(
     assert {int(one.instance) for one in read_processes(deployment).values()} == {0, 4, 5}
 
 
-def test_a_parent_that_begins_to_serve_counts_from_then_on(store_reports: Store) -> None:
+def test_a_parent_that_starts_to_serve_counts_from_then_on(store_reports: Store) -> None:
     store_reports(request([CALLS, NOTHING], role="parent"))
     store_reports(request([NOTHING, CALLS, NOTHING], role="worker", first=2))
     fold_all()
@@ -130,8 +133,8 @@ def test_an_old_agent_without_a_role_counts_from_its_first_call(store_reports: S
 
 @pytest.mark.parametrize("seed", range(6))
 def test_late_and_regrouped_reports_count_the_same(store_reports: Store, seed: int) -> None:
-    """The same reports in one batch and in any order and grouping; two are of one minute, and one
-    is too long for a minute."""
+    """The same reports in one batch and in any order and grouping. Two reports belong to one
+    minute, and one is too long for a minute."""
     wanted = [
         *(
             request([what], first=n)
@@ -167,7 +170,7 @@ def test_late_and_regrouped_reports_count_the_same(store_reports: Store, seed: i
         table.objects.all().delete()
     for instance in Instance.objects.all():
         instance.delete()
-    _forgotten()
+    _forget_senders()
     order = random.Random(seed).sample(wanted, len(wanted))
     for group in (
         itertools.batched(order, 1 + seed % 3)
@@ -187,11 +190,11 @@ def _half(what: str, before: float, seq: int) -> Request:
     return made
 
 
-def _forgotten() -> None:
+def _forget_senders() -> None:
     Sender.objects.all().delete()
 
 
-def test_ranks_are_those_that_compiled_or_called(store_reports: Store) -> None:
+def test_ranks_are_the_processes_that_compiled_or_called(store_reports: Store) -> None:
     of = {"job": "train-7", "world_size": 2, "host": "node-1"}
     store_reports(
         request([CALLS], rank=0, **of),
@@ -207,11 +210,11 @@ def test_ranks_are_those_that_compiled_or_called(store_reports: Store) -> None:
         "environment": deployment.environment,
     }
     assert [one.instance_id[-1] for one in list_job_ranks(job="train-7", **where)] == ["0", "1"], (
-        "a rank that starts is on the board of its job"
+        "a starting rank is on the Ranks page of its job"
     )
     assert [job.ranks for job in list_jobs(**where)] == [2]
     assert [one.instance_id[-1] for one in list_live_ranks(since_minute=0)] == ["0"], (
-        "and is not compared yet"
+        "and it is not compared yet"
     )
 
 
@@ -229,9 +232,9 @@ def test_the_judge_reads_a_process_from_its_first_call_on(store_reports: Store) 
     assert [(int(one.instance), one.age) for one in found] == [(0, 0), (0, 1)]
 
 
-def test_instances_that_were_stored_before_count_as_they_did(store_reports: Store) -> None:
-    """The migration takes their first minute for the first with calls: what they report next
-    counts, and nothing is counted twice."""
+def test_instances_of_the_earlier_release_count_as_before(store_reports: Store) -> None:
+    """The migration uses their first minute as the first minute with calls: later reports count,
+    and nothing is counted twice."""
     store_reports(request([CALLS, NOTHING]))
     fold_all()
     Instance.objects.update(
@@ -246,8 +249,7 @@ def test_instances_that_were_stored_before_count_as_they_did(store_reports: Stor
 def test_an_instance_that_the_earlier_release_writes_counts_as_it_did_there(
     store_reports: Store,
 ) -> None:
-    """Both releases run side by side for a while: the earlier one does not know the columns that
-    this one added."""
+    """Both releases run in parallel for a while: the earlier one does not know the new columns."""
     store_reports(request([CALLS, CALLS, CALLS, CALLS]))
     fold_all()
     new = {"id", "active_minute", "ended_at", "exit_code", "exit_signal", "label", "role", "pid"}

@@ -1,5 +1,5 @@
-"""A project whose reports cannot be folded, or that sends far more than others, leaves the fold of
-other projects as it is."""
+"""A project with reports that cannot be folded, or with far more reports than others, does not
+delay the fold of other projects."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Store = Callable[..., object]
 
 @pytest.fixture
 def tries(other_project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The database refuses whatever the other project sends; how many minutes each refused fold
-    held."""
+    """Makes the database refuse all rows of the other project; returns the number of minutes in
+    each refused fold."""
     found: list[int] = []
 
     def refuse(facts: Facts, **kwargs: Any) -> None:
@@ -45,7 +45,7 @@ def tries(other_project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[l
 
 
 def hostile(make_request: Make, store_reports: Store, project: Project, count: int = 60) -> None:
-    """Reports of the other project in many shards, which come before those of the first."""
+    """Reports of the other project in many shards, ahead of the reports of the first project."""
     store_reports(
         *(
             make_request(version=str(number), instance=number, minutes=6)
@@ -59,7 +59,7 @@ def waiting(project: Project) -> int:
     return InboxRow.objects.filter(project=project).count()
 
 
-def test_unfoldable_reports_leave_others_folded_by_the_same_pass(
+def test_one_pass_folds_other_projects_despite_unfoldable_reports(
     make_request: Make,
     store_reports: Store,
     project: Project,
@@ -74,7 +74,7 @@ def test_unfoldable_reports_leave_others_folded_by_the_same_pass(
     assert tries == [
         60,
         60,
-    ]  # once in company, once by itself; nothing is halved in the turn of others
+    ]  # once with others, once alone; nothing is halved during the turn of others
     assert (waiting(project), waiting(other_project)) == (0, 60)
     assert set(FoldAttempt.objects.values_list("project_id", flat=True)) == {other_project.pk}
     late = make_request(version="late", instance=99, minutes=5)
@@ -91,7 +91,7 @@ def test_unfoldable_reports_leave_others_folded_by_the_same_pass(
     assert_all_counted([*honest, late])
 
 
-def test_failed_folds_have_a_budget_and_fresh_reports_their_turn(
+def test_retries_of_failed_folds_have_a_budget_and_new_reports_get_their_turn(
     make_request: Make,
     store_reports: Store,
     project: Project,
@@ -107,7 +107,7 @@ def test_failed_folds_have_a_budget_and_fresh_reports_their_turn(
     before = len(tries)
     assert (
         retry_failed_folds(stop=time.monotonic() - 1.0)[0] <= 2 and len(tries) <= before + 2
-    )  # what has begun ends, and no more begins
+    )  # a started fold ends, and no further one starts
     store_reports(make_request(version="1", instance=1, minutes=3))
     monkeypatch.setattr(fold_service, "RETRY_BUDGET_S", 0.0)
     passes = 0
@@ -117,7 +117,7 @@ def test_failed_folds_have_a_budget_and_fresh_reports_their_turn(
     assert passes == 1 and waiting(other_project) > 0
 
 
-def test_what_failed_is_tried_again_in_small_parts(
+def test_failed_folds_are_retried_in_small_parts(
     make_request: Make,
     store_reports: Store,
     project: Project,
@@ -134,10 +134,10 @@ def test_what_failed_is_tried_again_in_small_parts(
         InboxRow.objects.count(),
         FoldAttempt.objects.count(),
     ) == (60, 0, 0)
-    assert max(tries[1:]) <= 8  # the first fold did not know that they would fail
+    assert max(tries[1:]) <= 8  # the first fold could not know that the reports would fail
 
 
-def test_fresh_reports_of_a_project_that_failed_go_on(
+def test_new_reports_of_a_project_that_failed_are_folded(
     make_request: Make, store_reports: Store, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = make_request(minutes=20)
@@ -162,7 +162,7 @@ def test_fresh_reports_of_a_project_that_failed_go_on(
     assert_all_counted([request, later])
 
 
-def test_who_sends_little_is_folded_before_and_between_who_sends_much(
+def test_a_small_project_is_folded_before_and_between_the_batches_of_a_large_one(
     make_request: Make,
     store_reports: Store,
     project: Project,
@@ -178,14 +178,14 @@ def test_who_sends_little_is_folded_before_and_between_who_sends_much(
     store_reports(make_request(minutes=3))
     order, late = list[tuple[list[int], int]](), make_request(version="late", instance=7, minutes=2)
 
-    def noted(shards: list[int], projects: list[int]) -> tuple[int, bool]:
+    def recorded(shards: list[int], projects: list[int]) -> tuple[int, bool]:
         found = shards_fold(shards, projects)
         order.append((projects, found[0]))
         if len(order) == 2:
             store_reports(late)
         return found
 
-    monkeypatch.setattr(fold_service, "shards_fold", noted)
+    monkeypatch.setattr(fold_service, "shards_fold", recorded)
     fold_all()
     assert order[:3] == [([project.pk], 3), ([other_project.pk], 20), ([project.pk], 2)]
     assert (
@@ -194,7 +194,7 @@ def test_who_sends_little_is_folded_before_and_between_who_sends_much(
     )
 
 
-def test_two_that_send_much_take_turns(
+def test_two_large_projects_take_turns(
     make_request: Make,
     store_reports: Store,
     project: Project,
@@ -207,18 +207,18 @@ def test_two_that_send_much_take_turns(
         store_reports(make_request(minutes=36), project=one)
     order: list[int] = []
 
-    def noted(shards: list[int], projects: list[int]) -> tuple[int, bool]:
+    def recorded(shards: list[int], projects: list[int]) -> tuple[int, bool]:
         found = shards_fold(shards, projects)
         order.extend(projects * bool(found[0]))
         return found
 
-    monkeypatch.setattr(fold_service, "shards_fold", noted)
+    monkeypatch.setattr(fold_service, "shards_fold", recorded)
     fold_all()
     assert sorted(order[:2]) == sorted(order[2:4]) == sorted([project.pk, other_project.pk])
     assert not InboxRow.objects.exists()
 
 
-def test_what_an_earlier_release_noted_is_taken_up(
+def test_attempts_recorded_by_an_earlier_release_are_retried(
     make_request: Make, store_reports: Store
 ) -> None:
     request = make_request(minutes=9)

@@ -1,5 +1,5 @@
-"""In a soak, too, a worker's first process runs a stage only where beat does not: it did each a
-second time all along, and grew by it."""
+"""In a soak, too, a worker's first process runs a stage only if beat does not send it. The process
+used to run each stage a second time, and grew."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the settings of a soak leave it in a worker."""
+    """The grace as the settings of a soak set it in a worker."""
     monkeypatch.setattr(fallback_scheduler, "GRACE_BOUNDS_S", fallback_scheduler.GRACE_BOUNDS_S)
     soak_pace.patient()
 
 
 def swept(monkeypatch: pytest.MonkeyPatch, sent_every: dict[str, float]) -> set[str]:
-    """Names of the stages that a worker runs by its own timer in four days in which beat sends each
-    so often, in real seconds."""
+    """Names of the stages that a worker runs by its own timer in four days; `sent_every` gives
+    beat's interval per stage, in real seconds."""
     real, found = 1.8e9, set()
     monkeypatch.setattr(soak_clock, "_REAL", lambda: real)
     monkeypatch.setattr(
@@ -46,9 +46,9 @@ def sent() -> dict[str, float]:
     return {name: entry["schedule"].seconds for name, entry in soak_pace.schedule(DAY).items()}
 
 
-def test_what_beat_sends_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_runs_no_stage_that_beat_sends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert swept(monkeypatch, sent()) == set()
 
 
-def test_what_beat_does_not_send_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_runs_a_stage_that_beat_does_not_send(monkeypatch: pytest.MonkeyPatch) -> None:
     assert swept(monkeypatch, sent() | {"judge": math.inf, "learn": math.inf}) == {"judge", "learn"}

@@ -1,5 +1,5 @@
-"""Which minute a window is counted in: its end decides, corrected by the clock's offset, and long
-windows have no minute."""
+"""Minute of a window: its end decides, corrected by the clock offset, and long windows have no
+minute."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ def test_a_window_over_a_minute_is_long(seconds: float, long: bool) -> None:
     assert correct_window(Report((1, 1), (START, START + seconds)), 0.0).long is long
 
 
-def test_a_long_window_was_there_from_its_start() -> None:
+def test_a_long_window_counts_as_present_from_its_start() -> None:
     window = correct_window(Report((1, 3), (START, START + 600)), 0.0)
     assert (window.first_minute, window.minute) == (MINUTE, MINUTE + 9)

@@ -1,5 +1,5 @@
-"""What a project has no room for is counted under `other`: nothing is refused, every total is what
-it would be without limits."""
+"""Limits: new names beyond a limit are counted under `other`; nothing is refused, and every total
+is the same as without limits."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def fleet(make_request: MakeRequest, seed: int = 0) -> list[Request]:
 
 
 def totals() -> dict[str, Any]:
-    """All that adds up, whatever it is counted under."""
+    """All sums, regardless of the name under which they are counted."""
     found: dict[str, Any] = {}
     for table in (ProcessMinute, VersionProcessMinute, VersionProcessHour):
         rows = list(table._default_manager.values(*ADDED))
@@ -208,7 +208,7 @@ def test_totals_with_limits_are_totals_without(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_several_folders_at_once_let_in_no_more_than_one_would(
+def test_several_folders_at_once_admit_no_more_names_than_one(
     make_request: MakeRequest, project: Project, store_reports: Store
 ) -> None:
     limits_set(project=project, changes=FEW, actor_name="test")
@@ -229,7 +229,7 @@ def test_several_folders_at_once_let_in_no_more_than_one_would(
     assert_within(FEW)
 
 
-def test_what_is_known_keeps_its_name_when_the_limit_is_reached(
+def test_a_known_name_is_kept_when_the_limit_is_reached(
     make_request: MakeRequest, project: Project, store_reports: Store
 ) -> None:
     limits_set(project=project, changes={"version": 2}, actor_name="test")
@@ -250,7 +250,7 @@ def test_what_is_known_keeps_its_name_when_the_limit_is_reached(
     assert ModelVersion.objects.filter(name="3").exists()
 
 
-def test_a_model_there_is_no_room_for_makes_no_model(
+def test_a_model_beyond_the_limit_creates_no_model(
     make_request: MakeRequest, project: Project, store_reports: Store
 ) -> None:
     limits_set(project=project, changes={"version": 1}, actor_name="test")
@@ -263,7 +263,7 @@ def test_a_model_there_is_no_room_for_makes_no_model(
     assert sorted(WatchedModel.objects.values_list("name", flat=True)) == ["a", OTHER]
 
 
-def test_what_stands_for_many_is_never_judged(
+def test_other_is_never_evaluated(
     make_request: MakeRequest, project: Project, store_reports: Store
 ) -> None:
     limits_set(
@@ -289,7 +289,7 @@ def test_what_stands_for_many_is_never_judged(
     )
 
 
-def test_an_environment_there_is_no_room_for_keeps_its_versions_apart(
+def test_an_environment_beyond_the_limit_keeps_its_versions_separate(
     make_request: MakeRequest, project: Project, store_reports: Store
 ) -> None:
     limits_set(project=project, changes={"environment": 1}, actor_name="test")
@@ -321,7 +321,7 @@ def test_an_environment_there_is_no_room_for_keeps_its_versions_apart(
     assert due == [("1", "production")]
 
 
-def test_a_banner_names_what_exploded(
+def test_a_banner_names_the_limit_that_was_reached(
     make_request: MakeRequest, project: Project, store_reports: Store, signed_in: Client
 ) -> None:
     limits_set(project=project, changes={"version": 2}, actor_name="test")

@@ -1,5 +1,5 @@
-"""All bins of a version together say what its rows say in one bin: the table of versions beside the
-charts."""
+"""All bins of a version together equal the same rows in a single bin, so that the table of versions
+matches the charts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ processes = st.builds(
 )
 
 
-def told_of_stalls(calls: CallTotals) -> tuple[object, ...]:
+def stall_counts(calls: CallTotals) -> tuple[object, ...]:
     return calls.stalled, calls.stalled_seconds, calls.reporting, calls.warmup
 
 
@@ -65,12 +65,12 @@ def counted(calls: CallTotals) -> tuple[object, ...]:
         calls.items,
         calls.latency_count,
         calls.latency_sum,
-        told_of_stalls(calls),
+        stall_counts(calls),
     )
 
 
 @given(st.lists(calls, max_size=30))
-def test_calls(rows: list[CallPoint]) -> None:
+def test_bins_of_calls_add_up(rows: list[CallPoint]) -> None:
     totals = sum_call_bins(bin_calls(rows, WINDOW, "wall"))
     expected = {version: bins[0] for version, bins in bin_calls(rows, WHOLE, "wall").items()}
     assert {version: counted(total) for version, total in totals.items()} == {
@@ -87,7 +87,7 @@ def test_calls(rows: list[CallPoint]) -> None:
 
 
 @given(st.lists(processes, max_size=30))
-def test_processes(rows: list[ProcessPoint]) -> None:
+def test_bins_of_processes_add_up(rows: list[ProcessPoint]) -> None:
     totals = sum_process_bins(bin_processes(rows, WINDOW))
     expected = {version: bins[0] for version, bins in bin_processes(rows, WHOLE).items()}
     assert {version: asdict(total) for version, total in totals.items()} == {

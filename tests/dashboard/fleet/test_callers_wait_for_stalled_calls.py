@@ -1,5 +1,5 @@
-"""What callers waited is steady and stalled calls together, in whatever order and grouping minutes
-are added; absent is not zero."""
+"""Wait time of callers: steady and stalled calls together, in any order and grouping of minutes;
+absent is not zero."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_order_and_grouping_of_merging_changes_nothing(
             both.merge(one.latency or Sketch())
             both.merge(one.stalled or Sketch())
         p99 = both.quantile(0.99)
-        # Columns add in another order than one sketch.
+        # Columns add in another order than one sketch does.
         assert columns["caller_p99"] == (p99 if p99 is None else pytest.approx(p99, rel=1e-12))
     else:
         assert columns["caller_p99"] is None
@@ -94,19 +94,19 @@ def point(calls: int, steady: list[float], stalled: list[float] | None) -> CallP
     )
 
 
-def test_shown_quantiles_contain_stalled_calls_only_where_every_row_reports_them() -> None:
+def test_quantiles_contain_stalled_calls_only_if_every_row_reports_them() -> None:
     newer = [point(30, [0.01] * 20, [0.65] * 10)]
     mixed = [*newer, point(20, [0.01] * 20, None)]
     assert (all_report_stalls(newer), all_report_stalls(mixed)) == (True, False)
     columns, steady = sum_calls(newer, "wall", True), sum_calls(mixed, "wall", False)
     assert (P99.read(columns, None) or 0) > 0.6 > 0.02 > (P99.read(steady, None) or 0)
     assert STALLED.read(columns, None) == 1 / 3
-    assert STALLED.read(steady, None) == 1 / 3, "of the calls of which it is known"
+    assert STALLED.read(steady, None) == 1 / 3, "the share of calls with known stall status"
     assert (STALLED_TIME.read(columns, None) or 0) > 0.9
     assert STALLED_TIME.read(steady, None) is None
 
 
-def test_where_every_call_stalls_there_are_quantiles() -> None:
+def test_there_are_quantiles_if_every_call_stalls() -> None:
     only = [point(10, [], [0.5] * 10)]
     columns = sum_calls(only, "wall", all_report_stalls(only))
     assert (STALLED.read(columns, None), STALLED_TIME.read(columns, None)) == (1.0, 1.0)

@@ -1,5 +1,5 @@
-"""Counters of processes get 64 bits, and 32 again, while another release writes: no error, no lost
-count, no long lock."""
+"""Counters of processes change to 64 bits, and back to 32, while another release writes: no error,
+no lost count, no long lock."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def types(table: str) -> set[str]:
 
 
 def statement() -> str:
-    """What an earlier release writes, with the columns that have no default filled in."""
+    """The statement of an earlier release, with values for the columns that have no default."""
     filled = ("windows", "ooms")
     with connection.cursor() as cursor:
         cursor.execute(
@@ -72,8 +72,8 @@ def statement() -> str:
 
 
 class Writer(Thread):
-    """A process of the earlier release: adds one window to each of a few rows of three days, again
-    and again."""
+    """A process of the earlier release: adds one window to each of a few rows of three days,
+    repeatedly."""
 
     def __init__(self, sql: str) -> None:
         super().__init__(daemon=True)
@@ -135,7 +135,9 @@ def sums() -> tuple[int, int]:
     return int(windows), int(ooms)
 
 
-def test_both_ways_nothing_is_lost_and_nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_migrations_lose_nothing_and_block_writers_only_briefly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(column_retype, "INITIAL_BATCH_PAGES", 50)
     migrate(BEFORE)
     assert {kind for table in TABLES for kind in types(table)} == {"integer"}
@@ -154,7 +156,7 @@ def test_both_ways_nothing_is_lost_and_nobody_waits_long(monkeypatch: pytest.Mon
         assert writer.longest < 1.0
 
 
-def test_a_long_reader_is_waited_for_and_others_go_on() -> None:
+def test_a_migration_waits_for_a_long_reader_and_other_writers_continue() -> None:
     migrate(BEFORE)
     sql = statement()
     reading, seconds = Event(), 1.5
@@ -180,7 +182,7 @@ def test_a_long_reader_is_waited_for_and_others_go_on() -> None:
     assert writer.error == "" and writer.longest < seconds / 2, writer.longest
 
 
-def test_a_migration_that_was_ended_in_the_middle_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_migration_resumes(monkeypatch: pytest.MonkeyPatch) -> None:
     migrate(BEFORE)
     fill()
     monkeypatch.setattr(column_retype, "_end_statements", lambda *_: ["SELECT 1 / 0"])
@@ -191,7 +193,7 @@ def test_a_migration_that_was_ended_in_the_middle_goes_on(monkeypatch: pytest.Mo
     assert types("process_minute") == {"bigint"} and sums() == (3 * ROWS, 3 * ROWS)
 
 
-def test_what_32_bits_cannot_hold_is_their_largest_value_on_the_way_back() -> None:
+def test_values_beyond_32_bits_become_the_largest_value_on_the_way_back() -> None:
     partitions_make(days=[TODAY])
     with connection.cursor() as cursor:
         sql = statement().replace("integer[], %s::integer[])", "bigint[], %s::bigint[])")

@@ -1,5 +1,5 @@
-"""Every counter that adds up has 64 bits, in the models and in the database; at its edge it
-saturates, and Health shows it."""
+"""Every counter that sums reported values has 64 bits, in the models and in the database; it
+saturates at its largest value, and the Health page shows the saturation."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ SHORT = {
     "alert_delivery": {"attempts", "last_status"},
     "alert_delivery_attempt": {"status"},
 }
-"""Integers of less than 64 bits that do not add up what is reported: days, places, levels whose
-bounds ingest checks, statuses, and numbers that rise by one for something this server does itself
-(an alert, a try, a healthy pair of versions)."""
+"""Integers of less than 64 bits that do not sum reported values: days, line numbers and ranks,
+levels with bounds in ingest, statuses, and numbers that rise by one for an action of the server (an
+alert, an attempt, a healthy pair of versions)."""
 
 
 def test_no_other_integer_has_less_than_64_bits() -> None:
@@ -92,14 +92,14 @@ def test_the_database_has_the_types_of_the_models() -> None:
 
 
 def ooms(report: Report) -> None:
-    """Out of memory as often as one fact may say, four times: more than 32 bits hold."""
+    """The largest count that one out-of-memory fact may report, four times: more than 32 bits."""
     report.facts = [
         Fact(kind="oom", at=report.window[1], data={"count": 10**9, "text": "out of memory"})
         for _ in range(4)
     ]
 
 
-def test_what_32_bits_cannot_hold_is_counted(make_request: Make, store_reports: Store) -> None:
+def test_values_beyond_32_bits_are_counted(make_request: Make, store_reports: Store) -> None:
     store_reports(make_request(minutes=3, change=ooms))
     fold_all()
     assert not PoisonReport.objects.exists()
@@ -108,7 +108,7 @@ def test_what_32_bits_cannot_hold_is_counted(make_request: Make, store_reports: 
 
 
 def largest(report: Report) -> None:
-    """As many calls as one report may hold, all in one bin, and eager for 2,000 reasons."""
+    """The largest number of calls in one report, all in one bin, and eager for 2,000 reasons."""
     [region] = report.regions
     count = 1 << 40
     region.calls = region.sampled = region.compiled = count
@@ -119,12 +119,12 @@ def largest(report: Report) -> None:
 
 
 def near_the_edge(**columns: int) -> None:
-    """Every stored row as close to the edge as years of hostile reports would bring it."""
+    """Sets every stored row close to the largest value, as years of hostile reports would."""
     RegionMinute.objects.update(**columns)
     VersionHour.objects.update(**columns)
 
 
-def test_calls_saturate_and_the_health_page_says_so(
+def test_calls_saturate_and_the_health_page_shows_it(
     make_request: Make, store_reports: Store, signed_in: Client, project: Project
 ) -> None:
     store_reports(make_request(minutes=1, end=_now(), change=largest))
@@ -154,7 +154,7 @@ def test_calls_saturate_and_the_health_page_says_so(
     assert "Limits reached" not in text and "counter:" not in text
 
 
-def test_counters_of_processes_saturate_and_are_noted(
+def test_counters_of_processes_saturate_and_the_limit_is_recorded(
     make_request: Make, store_reports: Store
 ) -> None:
     store_reports(make_request(minutes=1, end=_now(), change=ooms))
@@ -173,7 +173,7 @@ def test_counters_of_processes_saturate_and_are_noted(
     assert LimitReached.objects.get().example == "ooms"
 
 
-def test_a_sketch_beyond_the_edge_keeps_its_quantiles_and_its_mean() -> None:
+def test_a_saturated_sketch_keeps_its_quantiles_and_its_mean() -> None:
     values = [0.001 * number for number in range(1, 200)]
     full, small = Sketch.of(values), Sketch.of(values)
     scale = COUNTER_MAX // full.count
@@ -190,5 +190,5 @@ def test_a_sketch_beyond_the_edge_keeps_its_quantiles_and_its_mean() -> None:
 
 
 def _now() -> float:
-    """A moment of today that is in the middle of a minute."""
+    """A moment of today in the middle of a minute."""
     return clock.unix() // 60 * 60 - 30

@@ -1,5 +1,5 @@
-"""A deployment opens with traffic and ends when there was none for 30 minutes, by the minutes of
-the data and not by its arrival."""
+"""A deployment opens with traffic and ends after 30 minutes without, by the minutes of the data,
+regardless of their arrival."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def send(make_request: MakeRequest, store_reports: Store) -> Callable[..., None]:
-    """`send((first, last), ...)` sends one report a minute for each stretch of minutes before now,
-    each from its own instance."""
+    """`send((first, last), ...)` sends one report a minute for each range of minutes before now;
+    each range comes from its own instance."""
     sent = 0
 
     def send(*stretches: tuple[int, int], version: str = "1", **fields: object) -> None:
@@ -65,7 +65,7 @@ def test_traffic_now_is_a_live_deployment(send: Callable[..., None]) -> None:
     assert deployments() == [(-5, 0, None)]
 
 
-def test_an_hour_of_silence_makes_two(send: Callable[..., None]) -> None:
+def test_an_hour_of_silence_starts_a_second_deployment(send: Callable[..., None]) -> None:
     send((-120, -90), (-20, 0))
     assert deployments() == [(-120, -90, -90), (-20, 0, None)]
 
@@ -80,7 +80,9 @@ def test_past_data_alone_is_an_ended_deployment(send: Callable[..., None]) -> No
     assert deployments() == [(-300, -240, -240)]
 
 
-def test_data_that_closes_the_gap_joins_and_keeps_the_newest(send: Callable[..., None]) -> None:
+def test_data_in_the_gap_joins_two_deployments_and_keeps_the_newest(
+    send: Callable[..., None],
+) -> None:
     send((-120, -100), (-20, 0))
     newest = Deployment.objects.latest("started_minute").pk
     send((-80, -45))
@@ -89,14 +91,16 @@ def test_data_that_closes_the_gap_joins_and_keeps_the_newest(send: Callable[...,
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_stretches_in_any_order_give_the_same(send: Callable[..., None], seed: int) -> None:
+def test_ranges_in_any_order_give_the_same_deployments(
+    send: Callable[..., None], seed: int
+) -> None:
     stretches = [(-200, -190), (-185, -170), (-120, -110), (-60, -31), (-25, 0)]
     random.Random(seed).shuffle(stretches)
     send(*stretches)
     assert deployments() == [(-200, -170, -170), (-120, -110, -110), (-60, 0, None)]
 
 
-def test_it_ends_after_thirty_minutes_without_data_and_a_late_report_opens_it_again(
+def test_a_deployment_ends_after_thirty_minutes_without_data_and_a_late_report_reopens_it(
     send: Callable[..., None],
 ) -> None:
     send((-5, 0))
@@ -107,7 +111,7 @@ def test_it_ends_after_thirty_minutes_without_data_and_a_late_report_opens_it_ag
     assert deployments() == [(-5, 0, None)]
 
 
-def test_each_environment_and_version_has_its_own(send: Callable[..., None]) -> None:
+def test_each_environment_and_version_has_its_own_deployment(send: Callable[..., None]) -> None:
     send((-5, 0), environment="staging")
     send((-5, 0), environment="production")
     send((-3, 0), version="2")
@@ -115,7 +119,7 @@ def test_each_environment_and_version_has_its_own(send: Callable[..., None]) -> 
     assert Deployment.objects.filter(ended_minute=None).count() == 3
 
 
-def test_a_long_window_counts_as_presence(make_request: MakeRequest, store_reports: Store) -> None:
+def test_a_long_window_counts_as_traffic(make_request: MakeRequest, store_reports: Store) -> None:
     store_reports(
         replace(make_request(minutes=1, end=(MINUTE + 1) * 60.0, window=7200.0), sent=NOW)
     )

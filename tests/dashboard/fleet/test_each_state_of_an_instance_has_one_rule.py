@@ -1,5 +1,5 @@
-"""Every state of an instance comes out of real reports by the rule that holds first, and the Model
-page says its word and its troubles."""
+"""State of an instance: the first matching rule decides, and the Model page shows the state and its
+problems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ready(report: Report) -> None:
     report.facts.append(Fact("ready", report.window[0], {}))
 
 
-def latched(report: Report) -> None:
+def in_eager_fallback(report: Report) -> None:
     ready(report)
     report.facts.append(
         Fact("latched_eager", report.window[1], {"frame": "score", "cause": "limit"})
@@ -68,7 +68,7 @@ def ended(report: Report) -> None:
 
 
 def nothing(report: Report) -> None:
-    """Leaves the report as it is."""
+    """Leaves the report unchanged."""
 
 
 CASES: list[tuple[InstanceState, Change, dict[str, Any], float]] = [
@@ -79,7 +79,7 @@ CASES: list[tuple[InstanceState, Change, dict[str, Any], float]] = [
     (InstanceState.HEALTHY, eager(0.02), {}, 0),
     (InstanceState.DEGRADED, eager(0.03), {}, 0),
     (InstanceState.DEGRADED, eager(0.5), {}, 0),
-    (InstanceState.DEGRADED, latched, {}, 0),
+    (InstanceState.DEGRADED, in_eager_fallback, {}, 0),
     (InstanceState.EAGER, eager(0.51), {}, 0),
     (InstanceState.COMPILING, compiling(5.0), {}, 0),
     (InstanceState.HUNG, compiling(901.0), {}, 0),
@@ -100,7 +100,7 @@ CASES: list[tuple[InstanceState, Change, dict[str, Any], float]] = [
     CASES,
     ids=[f"{case[0]}-{n}" for n, case in enumerate(CASES)],
 )
-def test_the_rule_that_holds_first_gives_the_word(
+def test_the_first_matching_rule_gives_the_state(
     make_request: MakeRequest,
     store_reports: Store,
     state: InstanceState,
@@ -134,7 +134,7 @@ def test_an_older_report_changes_no_state(make_request: MakeRequest, store_repor
     assert instance_state(Instance.objects.get(), clock.now()) == InstanceState.HEALTHY
 
 
-def test_the_model_page_shows_each_instance_with_its_troubles(
+def test_the_model_page_shows_each_instance_with_its_problems(
     make_request: MakeRequest,
     store_reports: Store,
     signed_in: Client,

@@ -1,4 +1,4 @@
-"""The pure fold: any order and any grouping of the same reports gives the same facts."""
+"""Pure fold: any order and any grouping of the same reports gives the same facts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from dashboard.fleet.fold.facts import Facts
 from dashboard.fleet.fold.fold_report import row_fold
 
 BASE = 29_833_333 * 60.0
-# Multiples of 1/64 of a moderate size are added without rounding, so that equality can be asked for
-# exactly.
+# Multiples of 1/64 of a moderate size are added without rounding, so that tests can require exact
+# equality.
 exact = st.integers(0, 64 * 1000).map(lambda n: n / 64)
 count = st.integers(0, 1000)
 received = st.sampled_from([None, BASE + 100, BASE + 20_000])
@@ -146,8 +146,8 @@ def folded(found: list[EncodedReport]) -> Facts:
 
 
 def plain(facts: Facts) -> dict[str, Any]:
-    """The facts as dictionaries, a sketch as its filled bins: how much room it made for empty ones
-    does not matter."""
+    """The facts as dictionaries, each sketch as its filled bins: the capacity for empty bins is
+    irrelevant."""
 
     def tidy(value: Any) -> Any:
         if isinstance(value, Sketch):

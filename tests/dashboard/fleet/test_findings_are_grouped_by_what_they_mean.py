@@ -1,5 +1,5 @@
-"""Texts that differ by an address, a long number or a temporary path are one finding; others are
-not."""
+"""Texts that differ only by an address, a long number or a temporary path are one finding; other
+texts are not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dashboard.fleet.fold.fingerprint import fingerprint
         ("two  spaces", "two spaces"),
     ],
 )
-def test_chance_makes_no_difference(one: str, other: str) -> None:
+def test_random_parts_of_a_text_do_not_split_a_finding(one: str, other: str) -> None:
     assert fingerprint(one, "m.py:1") == fingerprint(other, "m.py:1")
 
 
@@ -37,9 +37,9 @@ def test_chance_makes_no_difference(one: str, other: str) -> None:
         ("ranker/a.py", "ranker/b.py"),
     ],
 )
-def test_meaning_makes_a_difference(one: str, other: str) -> None:
+def test_a_different_meaning_is_a_different_finding(one: str, other: str) -> None:
     assert fingerprint(one, "m.py:1") != fingerprint(other, "m.py:1")
 
 
-def test_the_place_makes_a_difference() -> None:
+def test_a_different_place_is_a_different_finding() -> None:
     assert fingerprint("graph break", "m.py:1") != fingerprint("graph break", "m.py:2")

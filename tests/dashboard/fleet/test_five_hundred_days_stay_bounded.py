@@ -1,5 +1,5 @@
-"""Five hundred days of a small fleet under a turned clock: tables stay as large as what is kept,
-and nothing that is shown breaks off."""
+"""Five hundred simulated days of a small fleet: the size of tables matches the retention, and
+charts have no break."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.faults.size import sized
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(1800)]
 FIRST_DAY, DAYS = 20_000, 500
 EVERY = sized(25, 1)
-"""Days between two looks."""
+"""Days between two runs."""
 
 
 class Clock:
@@ -52,8 +52,8 @@ def fleet(
     store_reports: Callable[..., Any],
     make_request: Callable[..., Any],
 ) -> Callable[..., None]:
-    """`fleet(version, p50, instances, minutes)`: so many instances of a version report the minutes
-    up to now."""
+    """`fleet(version, p50, instances, minutes)`: these instances of a version report this number of
+    minutes, up to now."""
     sent: dict[tuple[str, int], int] = {}
 
     def report(
@@ -77,7 +77,7 @@ def fleet(
     return report
 
 
-def test_tables_stay_bounded_and_charts_go_on_where_minutes_end(
+def test_tables_stay_bounded_and_charts_continue_with_hours_where_minutes_end(
     time_is: Clock, project: Project, user: User, client: Client, fleet: Callable[..., None]
 ) -> None:
     for time_is.day in range(FIRST_DAY, FIRST_DAY + DAYS + 1, EVERY):
@@ -89,7 +89,7 @@ def test_tables_stay_bounded_and_charts_go_on_where_minutes_end(
         if setting != "compile_events":
             assert rows.count() == kept[setting] // EVERY + 1, model
             assert min(rows.values_list("day", flat=True)) >= time_is.day - kept[setting]
-    client.force_login(user)  # after the days have passed, which no session outlives
+    client.force_login(user)  # after the loop, because no session lasts that long
     page = f"/p/{project.slug}/models/{WatchedModel.objects.get().pk}"
     for ago in (0, 35 // EVERY * EVERY, (35 // EVERY + 1) * EVERY, 399 // EVERY * EVERY):
         until = (time_is.day - ago) * 1440 + time_is.minute
@@ -106,7 +106,7 @@ def values_of(drawn: Any) -> list[float | None]:
     ]
 
 
-def test_a_verdict_stands_when_the_minutes_it_rests_on_go(
+def test_a_verdict_remains_when_its_input_minutes_are_deleted(
     time_is: Clock, project: Project, fleet: Callable[..., None]
 ) -> None:
     fleet("1", instances=(0, 1, 2, 3), minutes=30)
@@ -114,10 +114,10 @@ def test_a_verdict_stands_when_the_minutes_it_rests_on_go(
     fleet("1", instances=(0, 1, 2, 3), minutes=60)
     fleet("2", p50=0.02, instances=(10, 11, 12, 13), minutes=58)
     deployments_judge()
-    assert said("2") == "roll_back"
+    assert current_verdict("2") == "roll_back"
     candidate = Deployment.objects.filter(version__name="2")
     for time_is.day in range(FIRST_DAY + 1, FIRST_DAY + 15):
-        # A minute a day stands for traffic without a gap.
+        # One minute a day represents traffic without a gap.
         candidate.update(last_minute=clock.minute_of(clock.unix()) - 2, ended_minute=None)
         fleet("2", p50=0.02, instances=(10, 11, 12, 13), minutes=1)
         end_stale_deployments(now_minute=clock.minute_of(clock.unix()))
@@ -125,10 +125,10 @@ def test_a_verdict_stands_when_the_minutes_it_rests_on_go(
         clear_comparisons()
         deployments_judge()
     assert Deployment.objects.get(version__name="1").ended_minute is not None
-    assert said("2") == "roll_back"
+    assert current_verdict("2") == "roll_back"
 
 
-def said(version: str) -> str:
+def current_verdict(version: str) -> str:
     return Verdict.objects.get(
         current=True, deployment__version__name=version, deployment__ended_minute=None
     ).kind

@@ -1,5 +1,5 @@
-"""A golden batch is one row a name and instance: the newest wins in any order, names are bounded,
-and a failure is one finding."""
+"""Golden batches: one row per name and instance, the newest result wins in any order, names are
+bounded, and a failure is one finding."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ PASSED = Parity(
 
 
 @pytest.fixture
-def tell(store_reports: Callable[..., object]) -> Callable[..., None]:
-    """`tell({minute: [data, ...]}, instance=1)` sends what an instance tells in each of its
-    minutes, in any order."""
+def report_batches(store_reports: Callable[..., object]) -> Callable[..., None]:
+    """`report_batches({minute: [data, ...]}, instance=1)` sends the results of an instance in each
+    of its minutes, in any order."""
     end = clock.unix() // 60 * 60 - 600
 
     def sent(
@@ -73,8 +73,10 @@ def tell(store_reports: Callable[..., object]) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0]])
-def test_the_newest_wins_in_any_order(tell: Callable[..., None], order: list[int]) -> None:
-    tell(
+def test_the_newest_wins_in_any_order(
+    report_batches: Callable[..., None], order: list[int]
+) -> None:
+    report_batches(
         {0: [parity_data(PASSED)], 1: [parity_data(FAILED)], 2: [parity_data(PASSED)]}, order=order
     )
     row = ParityResult.objects.get()
@@ -87,9 +89,11 @@ def test_the_newest_wins_in_any_order(tell: Callable[..., None], order: list[int
     assert row.failed_at is not None and (row.at - row.failed_at).total_seconds() == 60
 
 
-def test_a_failure_is_one_finding_whatever_its_figures(tell: Callable[..., None]) -> None:
+def test_failures_with_different_numbers_are_one_finding(
+    report_batches: Callable[..., None],
+) -> None:
     for instance in (1, 2, 3):
-        tell(
+        report_batches(
             {
                 0: [
                     parity_data(
@@ -107,8 +111,8 @@ def test_a_failure_is_one_finding_whatever_its_figures(tell: Callable[..., None]
     assert "Hold the version back" in find_remedy(finding.kind, finding.text)
 
 
-def test_what_was_not_compared_and_what_passed_is_no_finding(tell: Callable[..., None]) -> None:
-    tell(
+def test_passed_and_skipped_comparisons_are_no_finding(report_batches: Callable[..., None]) -> None:
+    report_batches(
         {
             0: [
                 parity_data(PASSED),
@@ -123,8 +127,8 @@ def test_what_was_not_compared_and_what_passed_is_no_finding(tell: Callable[...,
     }
 
 
-def test_agents_of_another_release_are_understood(tell: Callable[..., None]) -> None:
-    tell(
+def test_agents_of_another_release_are_understood(report_batches: Callable[..., None]) -> None:
+    report_batches(
         {
             0: [
                 {"name": "old", "ok": False, "text": "off by 0.2"},
@@ -141,13 +145,15 @@ def test_agents_of_another_release_are_understood(tell: Callable[..., None]) -> 
     assert Finding.objects.get().text == "old: off by 0.2"
 
 
-def test_names_and_texts_are_bounded_and_shown_as_they_are(tell: Callable[..., None]) -> None:
+def test_names_and_texts_are_bounded_and_shown_unchanged(
+    report_batches: Callable[..., None],
+) -> None:
     many = [{"name": f"n{number}", "state": "passed"} for number in range(MAX_GOLDENS + 9)]
-    tell(
+    report_batches(
         {0: many, 1: many[::-1], 2: [{"name": "x" * 999, "state": "passed", "why": "\u202e" * 99}]}
     )
     assert ParityResult.objects.count() == MAX_GOLDENS
-    tell(
+    report_batches(
         {
             0: [
                 {
@@ -166,12 +172,12 @@ def test_names_and_texts_are_bounded_and_shown_as_they_are(tell: Callable[..., N
     assert len(row.name) == 200 and "\u202e" not in row.told["why"] and "nonfinite" not in row.told
 
 
-def test_random_data_folds(tell: Callable[..., None]) -> None:
+def test_random_data_can_be_folded(report_batches: Callable[..., None]) -> None:
     rnd = random.Random(5)
     odd = [None, True, -1, 1 << 62, 1.5, "failed", "", [1], {"a": 1}]
     facts = [
         {key: rnd.choice(odd) for key in (*Parity.__dataclass_fields__, "ok", "text", "file")}
         for _ in range(60)
     ]
-    tell({0: facts})
+    report_batches({0: facts})
     assert ParityResult.objects.exists()

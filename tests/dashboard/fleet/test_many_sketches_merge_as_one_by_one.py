@@ -1,5 +1,4 @@
-"""Sketches as columns say exactly what the wire's own sketches say, bin by bin, however they are
-grouped."""
+"""Sketches as columns equal the wire's own sketches, bin by bin, in any grouping."""
 
 from __future__ import annotations
 
@@ -45,13 +44,13 @@ sketches = st.lists(plain | gappy(), max_size=12)
 QUANTILES = (0.0, 0.01, 0.5, 0.95, 0.99, 1.0)
 
 
-def said(sketch: Sketch) -> tuple[object, ...]:
-    """All that a sketch says, an empty bin more or less left aside."""
+def sketch_values(sketch: Sketch) -> tuple[object, ...]:
+    """All values of a sketch, without empty bins at its ends."""
     return sketch.count, sketch.sum, sketch.min, sketch.max, sketch.zero, dict(sketch.items())
 
 
 def one_by_one(found: list[Sketch], groups: list[int], size: int) -> list[Sketch]:
-    """The same by the wire's own merge."""
+    """The same merge with the wire's own sketches."""
     whole = [Sketch() for _ in range(size)]
     for sketch, group in zip(found, groups, strict=True):
         whole[group].merge(sketch)
@@ -75,12 +74,12 @@ def test_merged_by_group(found: list[Sketch], data: st.DataObject) -> None:
         both_ways,
     ):
         merged = columns.merged(groups, size)
-        assert [said(sketch) for sketch in merged.sketches()] == [
-            said(sketch) for sketch in expected
+        assert [sketch_values(sketch) for sketch in merged.sketches()] == [
+            sketch_values(sketch) for sketch in expected
         ]
         again = unpack_sketches(merged.packed()).merged(range(size), size)
-        assert [said(sketch) for sketch in again.sketches()] == [
-            said(sketch) for sketch in expected
+        assert [sketch_values(sketch) for sketch in again.sketches()] == [
+            sketch_values(sketch) for sketch in expected
         ]
         for q in QUANTILES:
             for mine, theirs in zip(
@@ -122,7 +121,7 @@ def test_merged_by_key_in_parts_of_any_size(
 
 
 @given(found=sketches)
-def test_packed_as_the_wire_packs(found: list[Sketch]) -> None:
+def test_sketches_are_packed_as_on_the_wire(found: list[Sketch]) -> None:
     tight = [Sketch.of(()) for _ in found]
     for whole, sketch in zip(tight, found, strict=True):
         filled = dict(sketch.items())
@@ -137,7 +136,7 @@ def test_packed_as_the_wire_packs(found: list[Sketch]) -> None:
     ]
 
 
-def test_nothing_is_merged_into_nothing() -> None:
+def test_merging_nothing_gives_nothing() -> None:
     assert (
         len(build_sketch_columns([]))
         == len(unpack_sketches([]))
@@ -150,7 +149,7 @@ def test_nothing_is_merged_into_nothing() -> None:
     assert build_sketch_columns([]).packed() == []
 
 
-def test_what_is_cut_off_or_of_another_scale_is_refused() -> None:
+def test_a_truncated_sketch_or_another_scale_is_refused() -> None:
     whole = Sketch.of([1.0, 2.0]).pack()
     with pytest.raises(ValueError, match="cut off"):
         unpack_sketches([whole, whole[:26]])

@@ -1,4 +1,4 @@
-"""Characters that hide, turn a line round or control a terminal are written as their code, on pages
+"""Characters that hide text, reverse a line or control a terminal appear as their code, on pages
 and in messages."""
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ HIDING = [
 
 
 @pytest.mark.parametrize("text", HIDING, ids=range(len(HIDING)))
-def test_nothing_hides_and_nothing_is_lost(text: str) -> None:
+def test_hidden_characters_are_shown_and_nothing_is_lost(text: str) -> None:
     shown = visible_name(text)
     assert _HIDDEN_IN_NAME.search(shown) is None and "<U+" in shown
     assert visible_name(shown) == shown != visible_name(_HIDDEN_IN_NAME.sub("", text))
 
 
-def test_letters_of_any_script_stay() -> None:
+def test_letters_of_any_script_are_unchanged() -> None:
     for text in ("ranker", "modèle-é", "דגם", "模型 7", "🚀"):
         assert visible_name(text) == visible_text(text) == text
 
@@ -68,7 +68,7 @@ def hostile(report: Report) -> None:
 
 
 @pytest.mark.django_db
-def test_pages_and_messages_show_only_what_is_there(
+def test_pages_and_messages_show_every_character_of_a_name(
     make_request: Callable[..., Request], store_reports: Callable[..., object], signed_in: Client
 ) -> None:
     name = "".join(HIDING)

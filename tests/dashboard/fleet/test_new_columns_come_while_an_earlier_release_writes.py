@@ -1,5 +1,5 @@
-"""Tables get the columns of this release while an earlier one writes: no writer waits behind a
-change that waits, and all rows count on."""
+"""Migrations add columns while an earlier release writes: no writer waits behind a waiting
+migration, and all rows count."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows(sql: str) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def earlier(store_reports: Store) -> Iterator[None]:
-    """A database as the earlier release left it, with an instance that reported."""
+    """A database of the earlier release, with an instance that reported."""
     request: Request = request_make(end=clock.unix(), minutes=2, pid=77)
     store_reports(request)
     fold_all()
@@ -48,12 +48,12 @@ def earlier(store_reports: Store) -> Iterator[None]:
     migrate(NEWEST)
 
 
-def test_what_an_earlier_release_wrote_counts_from_its_first_minute_on(earlier: None) -> None:
+def test_rows_of_an_earlier_release_count_from_their_first_minute(earlier: None) -> None:
     migrate(AFTER)
     assert rows("SELECT active_minute, pid FROM instance") == [(0, 77)]
 
 
-def test_a_migration_that_was_ended_in_the_middle_goes_on(earlier: None) -> None:
+def test_an_interrupted_migration_resumes(earlier: None) -> None:
     rows("ALTER TABLE instance ADD COLUMN label varchar(128) DEFAULT '' NOT NULL")
     migrate(AFTER)
     assert rows("SELECT label, pid FROM instance") == [("", 77)]
@@ -61,7 +61,7 @@ def test_a_migration_that_was_ended_in_the_middle_goes_on(earlier: None) -> None
 
 @pytest.mark.postgresql_only
 @pytest.mark.usefixtures("earlier")
-def test_no_writer_waits_behind_a_change_that_waits_for_a_long_reader() -> None:
+def test_no_writer_waits_behind_a_migration_that_waits_for_a_long_reader() -> None:
     reading, over, took = Event(), Event(), list[float]()
 
     def read() -> None:

@@ -1,6 +1,6 @@
-"""A CUDA graph that is recorded is no compilation, and a compilation that failed is no cache miss:
-not in the counts of a process, and in no query over single compilations. A miss of either cache of
-graphs is a miss everywhere."""
+"""A recorded CUDA graph is no compilation, and a failed compilation is no cache miss, in the counts
+of a process and in all queries over compilations. A miss of either graph cache is a miss in all
+queries."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ RECORDED = [
     compile_("cuda_graph", "ok", {"total": 0.25, "cuda_graphs": 0.25}, cache=BOTH, miss=NO_RUN),
     compile_(
         "autotune", "ok", {"total": 0.5, "cuda_graphs": 0.5}
-    ),  # what an agent sends that knows no recordings
+    ),  # the format of an agent that does not report recordings
 ]
 COMPILED = [
     compile_(
@@ -104,14 +104,14 @@ def within(instance: Instance) -> dict[str, Any]:
     }
 
 
-def test_the_counts_of_the_process_hold_neither(instance: Instance) -> None:
+def test_the_counts_of_the_process_contain_neither(instance: Instance) -> None:
     row = ProcessMinute.objects.get()
     assert (row.compiles, row.compile_failures, row.compile_seconds) == (6, 3, 10.0)
     assert (row.cache_hits, row.cache_misses, row.miss_seconds) == (0, 1, 4.0)
     assert (row.recordings, row.recording_seconds) == (2, 0.75)
 
 
-def test_lists_of_compilations_hold_no_recording(instance: Instance) -> None:
+def test_lists_of_compilations_contain_no_recording(instance: Instance) -> None:
     kinds = {"first", "autotune"}
     rows = list(list_newest_compile_events(**within(instance), most=40))
     assert (len(rows), {row.kind for row in rows}) == (6, kinds)
@@ -123,7 +123,7 @@ def test_lists_of_compilations_hold_no_recording(instance: Instance) -> None:
     assert CompileEvent.objects.filter(kind="cuda_graph").count() == 2
 
 
-def test_the_version_has_its_recordings_apart(instance: Instance) -> None:
+def test_the_version_counts_its_recordings_separately(instance: Instance) -> None:
     since = clock.at(END) - timedelta(hours=2)
     place: dict[str, Any] = {"version_id": instance.version_id, "environment": instance.environment}
     events, cut, recordings = read_version_compilations(
@@ -158,7 +158,7 @@ def test_no_query_counts_them_as_misses(instance: Instance) -> None:
     assert sorted(row.cache for row in ranks) == ["", "", "", "", "", "miss"]
 
 
-def test_a_process_that_only_failed_is_no_warm_one_to_compare_with(
+def test_a_process_with_only_failures_is_no_warm_process_to_compare_with(
     instance: Instance, make_request: Callable[..., Request], store_reports: Callable[..., object]
 ) -> None:
     def change(report: Report) -> None:

@@ -1,5 +1,5 @@
-"""Silence of a model or fleet: more than half, at least two, together, and not replaced by
-processes that started then."""
+"""Silence of a model or fleet: more than half of the processes, and at least two, fall silent
+together, and no new processes replace them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ def lives(
     return [InstanceSpan(model, started, seen, silent) for _ in range(count)]
 
 
-def test_the_counts_are_those_of_what_ran_when_the_silence_began() -> None:
+def test_the_counts_cover_the_processes_alive_when_the_silence_began() -> None:
     found = find_silence([*lives(1, 3, silent=True), *lives(1, 2, seen=900.0)])
     assert found is not None
     assert (found.silent, found.of, found.first, found.last, found.models) == (3, 5, 0.0, 0.0, (1,))
 
 
-def test_half_is_not_enough_nor_is_one() -> None:
+def test_half_is_not_enough_and_one_is_not_enough() -> None:
     assert find_silence([*lives(1, 2, silent=True), *lives(1, 2, seen=900.0)]) is None
     assert find_silence(lives(1, 1, silent=True)) is None
     assert find_silence([]) is None
 
 
-def test_as_many_new_processes_of_the_model_replace_the_old_ones() -> None:
+def test_the_same_number_of_new_processes_of_the_model_replaces_the_old_ones() -> None:
     old, new = lives(1, 10, silent=True), lives(1, 10, seen=900.0, started=-60.0)
     assert find_silence([*old, *new]) is None
     assert find_silence([*old, *new[:8]]) is None, "a smaller rollout"
@@ -41,7 +41,7 @@ def test_new_processes_of_another_model_replace_none() -> None:
     assert found is not None and (found.silent, found.of) == (10, 18)
 
 
-def test_earlier_losses_are_no_part_of_it() -> None:
+def test_earlier_losses_are_not_counted() -> None:
     earlier = lives(1, 3, seen=-1200.0, silent=True)
     found = find_silence([*earlier, *lives(1, 4, silent=True), *lives(1, 3, seen=900.0)])
     assert found is not None and (found.silent, found.of) == (4, 7)

@@ -1,5 +1,5 @@
-"""A sketch among others answers what it answers by itself, and each question is worked out once for
-all of them."""
+"""A sketch in a group gives the same answer as alone, and each query is computed once for the whole
+group."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def test_each_group_answers_as_one_sketch(groups: list[list[Sketch]]) -> None:
 
 
 @given(found=sketches, data=st.data())
-def test_some_of_them_are_merged_as_one_by_one(found: list[Sketch], data: st.DataObject) -> None:
+def test_a_merge_of_selected_sketches_equals_a_merge_one_by_one(
+    found: list[Sketch], data: st.DataObject
+) -> None:
     rows = merge_packed_groups([sketch.pack()] for sketch in found)
     chosen = data.draw(
         st.permutations(range(len(found))).map(lambda places: places[: len(places) // 2 + 1])
@@ -66,18 +68,16 @@ def test_some_of_them_are_merged_as_one_by_one(found: list[Sketch], data: st.Dat
 
 
 @given(found=sketches, data=st.data())
-def test_each_row_can_be_asked_for_a_share_of_its_own(
-    found: list[Sketch], data: st.DataObject
-) -> None:
+def test_each_row_can_have_its_own_quantile(found: list[Sketch], data: st.DataObject) -> None:
     shares = data.draw(st.lists(st.floats(0, 1), min_size=len(found), max_size=len(found)))
-    told = build_sketch_columns(found).quantile(np.array(shares))
+    values = build_sketch_columns(found).quantile(np.array(shares))
     assert all(
         same(value, sketch.quantile(q))
-        for value, sketch, q in zip(told, found, shares, strict=True)
+        for value, sketch, q in zip(values, found, shares, strict=True)
     )
 
 
-def test_a_question_is_worked_out_once_for_all() -> None:
+def test_a_query_is_computed_once_for_all_rows() -> None:
     asked: list[int] = []
 
     def counted(columns: SketchColumns) -> Sequence[int]:
@@ -89,6 +89,6 @@ def test_a_question_is_worked_out_once_for_all() -> None:
     assert asked == [2]
 
 
-def test_nothing_knows_no_value() -> None:
+def test_an_empty_sketch_has_no_quantile() -> None:
     assert EMPTY_SKETCH.quantile(0.5) is None
     assert [row.quantile(0.5) for row in merge_cached_sketches([], [], 2)] == [None, None]

@@ -1,5 +1,5 @@
-"""`manage.py storage` says what each table takes, and what of it a day of an instance and of a
-version needs."""
+"""`manage.py storage` prints the size of each table, and the bytes per day of an instance and of a
+version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dashboard.fleet.table_sizes import read_table_sizes, sum_bytes_a_day
 pytestmark = pytest.mark.django_db
 
 
-def test_a_day_is_reckoned_from_the_minutes_that_were_seen(
+def test_a_day_is_estimated_from_the_observed_minutes(
     store_reports: Callable[..., Any], make_request: Callable[..., Any]
 ) -> None:
     for instance in range(3):
@@ -47,7 +47,7 @@ def test_a_day_is_reckoned_from_the_minutes_that_were_seen(
     )
 
 
-def test_a_whole_day_is_reckoned_without_a_doubt(
+def test_a_whole_day_is_reported_without_a_caveat(
     store_reports: Callable[..., Any], make_request: Callable[..., Any]
 ) -> None:
     for instance in range(6):
@@ -62,7 +62,7 @@ def test_a_whole_day_is_reckoned_without_a_doubt(
     )
 
 
-def test_the_command_says_it() -> None:
+def test_the_command_prints_the_estimate() -> None:
     out = StringIO()
     call_command("storage", stdout=out)
     assert re.search(r"^the whole database +[\d,]+ +[\d,]+$", out.getvalue(), re.MULTILINE)

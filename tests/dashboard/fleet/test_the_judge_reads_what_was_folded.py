@@ -1,5 +1,5 @@
-"""What the judge reads: minutes of both sides, what changed since, what came late, and which
-minutes are closed."""
+"""Input of the judge: minutes of both sides, changes since the last read, late data, and closed
+minutes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def send(make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch) -> Send:
-    """Sends and folds; `late` is how many seconds after the end of the last window it arrives."""
+    """Sends and folds; `late` is the delay in seconds after the end of the last window."""
 
     def send(*, late: float = 5.0, end: float = END, **fields: object) -> None:
         monkeypatch.setattr(clock, "unix", lambda: end + late)
@@ -80,7 +80,7 @@ def test_only_data_for_closed_minutes_counts_as_late(send: Send) -> None:
     assert ModelVersion.objects.get().late_folds == 1
 
 
-def test_a_process_that_follows_another_on_its_host_is_no_further_instance(send: Send) -> None:
+def test_a_process_that_follows_another_on_its_host_is_no_additional_instance(send: Send) -> None:
     send(version="1", instance=1, minutes=10, end=END - 600, host="a")
     send(version="1", instance=2, minutes=9, host="a")
     send(version="1", instance=3, minutes=9, host="a")

@@ -1,5 +1,5 @@
-"""The ledger by which fault rounds are judged: it is equal after a fold that is right, and finds
-each kind of wrong one."""
+"""The ledger that checks fault rounds: it has no differences after a correct fold, and detects each
+kind of wrong fold."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def rows(sql: str) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def problems(project: Project, tmp_path: Path) -> Iterator[Callable[[], list[str]]]:
-    """Stores what two senders without an agent wrote down; what is given back folds it and asks the
-    ledger."""
+    """Stores the reports that two senders without an agent recorded; the returned function folds
+    them and compares the ledger."""
     for statement in ARRIVALS_NOTED[DATABASE]:
         rows(statement)
     chance = random.Random(7)
@@ -66,8 +66,8 @@ def problems(project: Project, tmp_path: Path) -> Iterator[Callable[[], list[str
 
 @pytest.fixture
 def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[Any], Any]], None]:
-    """`spoil("correct_window", change)`: what a function of the fold returns is changed once, the
-    eighth time that the change applies."""
+    """`spoil("correct_window", change)`: changes the result of a fold function once, the eighth
+    time that the change applies."""
 
     def patch(name: str, change: Callable[[Any], Any]) -> None:
         right, left = getattr(fold_report, name), [8]
@@ -92,7 +92,7 @@ def without_a_value(calls: Any) -> Any:
     return replace(calls, latency=fewer)
 
 
-def test_a_fold_that_is_right_is_equal(problems: Callable[[], list[str]]) -> None:
+def test_a_correct_fold_has_no_differences(problems: Callable[[], list[str]]) -> None:
     assert problems() == []
     assert (
         len(rows("SELECT 1 FROM region_minute")) > WINDOWS
@@ -147,7 +147,7 @@ def test_a_fold_that_is_right_is_equal(problems: Callable[[], list[str]]) -> Non
         "counts twice",
     ],
 )
-def test_a_fold_that_is_wrong_once_is_found(
+def test_one_wrong_fold_is_found(
     problems: Callable[[], list[str]],
     spoil: Callable[[str, Callable[[Any], Any]], None],
     name: str,
@@ -158,7 +158,7 @@ def test_a_fold_that_is_wrong_once_is_found(
     assert any(problem.startswith(f"{table} of ") for problem in problems())
 
 
-def test_a_whole_minute_that_is_folded_twice_is_found(
+def test_a_minute_that_is_folded_twice_is_found(
     problems: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right, folded = fold_report._row_add, []
@@ -173,7 +173,7 @@ def test_a_whole_minute_that_is_folded_twice_is_found(
     assert any(problem.startswith("process_minute of ") for problem in problems())
 
 
-def test_a_compile_event_that_is_dropped_is_found(
+def test_a_dropped_compile_event_is_found(
     problems: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = fold_report.compiles_fold
@@ -203,7 +203,7 @@ def test_a_compile_event_that_is_dropped_is_found(
             "version_process_minute)",
             "version_process_minute",
         ),
-        # In sum nothing is lost.
+        # The sum is unchanged.
         (
             "UPDATE region_minute SET calls = calls + CASE WHEN instance_id = (SELECT "
             "max(id) FROM instance) THEN 1 ELSE -1 END"
@@ -213,7 +213,7 @@ def test_a_compile_event_that_is_dropped_is_found(
     ],
     ids=["an hour", "the count of a sketch", "a row", "one instance's for another's"],
 )
-def test_a_table_that_is_changed_is_found(
+def test_a_changed_table_is_found(
     problems: Callable[[], list[str]], change: str, table: str
 ) -> None:
     assert problems() == []
@@ -221,7 +221,7 @@ def test_a_table_that_is_changed_is_found(
     assert {problem.split()[0] for problem in problems()} == {table}
 
 
-def test_what_was_stored_twice_and_what_was_acknowledged_and_lost_are_found(
+def test_a_doubled_report_and_an_acknowledged_report_that_was_lost_are_found(
     problems: Callable[[], list[str]],
 ) -> None:
     [first, last] = rows("SELECT * FROM arrival")[:2]

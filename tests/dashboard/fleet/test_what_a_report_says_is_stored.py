@@ -1,5 +1,4 @@
-"""Compilations, cold starts, findings, instances and process minutes as they lie in the tables
-after a fold."""
+"""Stored rows after a fold: compilations, cold starts, findings, instances and process minutes."""
 
 from __future__ import annotations
 
@@ -115,7 +114,7 @@ def test_each_compilation_is_a_row_and_is_counted(send: Send) -> None:
     assert (row.compile_seconds, row.saved_seconds) == (11.0, 9.0)
 
 
-def test_a_duration_that_cannot_be_true_is_not_known_and_adds_nothing(send: Send) -> None:
+def test_an_impossible_duration_is_unknown_and_adds_nothing(send: Send) -> None:
     absurd = replace(
         compiled(END - 30, 1e12, cache={"fx": "miss"}, saved=1e14),
         seconds={"total": 1e12, "inductor": 1e13, "dynamo": 0.5},
@@ -137,7 +136,7 @@ def test_a_duration_that_cannot_be_true_is_not_known_and_adds_nothing(send: Send
     )
 
 
-def test_gauges_keep_the_largest_and_what_was_not_seen_stays_absent(send: Send) -> None:
+def test_gauges_keep_the_largest_value_and_absent_gauges_remain_absent(send: Send) -> None:
     send(
         seq=1,
         gauges=Gauges(
@@ -188,7 +187,7 @@ def test_a_finding_is_grouped_over_versions_and_instances(send: Send) -> None:
     assert sorted(FindingInstance.objects.values_list("count", flat=True)) == [3, 5]
 
 
-def test_a_latched_frame_is_kept_on_the_instance_and_is_a_finding(send: Send) -> None:
+def test_an_eager_fallback_is_stored_on_the_instance_and_as_a_finding(send: Send) -> None:
     data = {
         "frame": "score",
         "cause": "limit",
@@ -204,7 +203,7 @@ def test_a_latched_frame_is_kept_on_the_instance_and_is_a_finding(send: Send) ->
     assert StoredFinding.objects.get().where == "ranker/score.py:118"
 
 
-def test_an_older_report_never_replaces_what_a_newer_one_said(send: Send) -> None:
+def test_an_older_report_never_replaces_a_newer_one(send: Send) -> None:
     send(
         seq=5,
         gauges=Gauges(compiling_for=0.0),
@@ -227,7 +226,7 @@ def test_an_older_report_never_replaces_what_a_newer_one_said(send: Send) -> Non
     assert instance.last_seen_at.timestamp() == END
 
 
-def test_what_an_instance_compiles_is_what_its_newest_report_says(send: Send) -> None:
+def test_the_compilation_in_progress_comes_from_the_newest_report(send: Send) -> None:
     send(seq=3, gauges=Gauges(compiling_for=77.0, compiling_frame="score", compiling_usual=4.5))
     send(seq=2, end=END - 60, gauges=Gauges(compiling_for=17.0, compiling_frame="embed"))
     instance = Instance.objects.get()
@@ -245,7 +244,7 @@ def test_what_an_instance_compiles_is_what_its_newest_report_says(send: Send) ->
     )
 
 
-def test_a_compilation_keeps_how_it_was_compiled_and_why(send: Send) -> None:
+def test_a_compilation_keeps_its_mode_and_its_reason(send: Send) -> None:
     event = replace(
         compiled(END - 100, 2.0),
         reason_kind="race",
@@ -271,7 +270,7 @@ def test_a_compilation_keeps_how_it_was_compiled_and_why(send: Send) -> None:
     )
 
 
-def test_a_long_window_feeds_hours_and_no_minute(send: Send) -> None:
+def test_a_long_window_adds_to_hours_and_to_no_minute(send: Send) -> None:
     send(window=1800.0, compiles=[compiled(END - 100, 2.0)])
     assert not RegionMinute.objects.exists()
     assert not VersionMinute.objects.exists()
@@ -283,9 +282,7 @@ def test_a_long_window_feeds_hours_and_no_minute(send: Send) -> None:
     assert ModelVersion.objects.get().last_minute == 0
 
 
-def test_a_clock_that_is_wrong_is_corrected(
-    make_request: MakeRequest, store_reports: Store
-) -> None:
+def test_a_wrong_clock_is_corrected(make_request: MakeRequest, store_reports: Store) -> None:
     request = make_request(end=END - 600, minutes=1)
     store_reports(replace(request, sent=NOW - 600))
     fold_all()

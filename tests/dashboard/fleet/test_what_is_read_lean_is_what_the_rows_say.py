@@ -1,4 +1,4 @@
-"""What pages read without Django's look at every value says the same as the rows themselves."""
+"""Reads that bypass the Django model return the same values as the rows."""
 
 from django.db.models import Sum
 
@@ -19,7 +19,7 @@ from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_story import rolled_back
 
 
-def test_an_instance_that_was_seen_says_what_its_row_says(project: Project) -> None:
+def test_a_recent_instance_has_the_values_of_its_row(project: Project) -> None:
     rolled_back(project)
     blind = Instance.objects.order_by("pk")[0]
     blind.capabilities, blind.ready_at = {"compiled_calls": ["no", "too old"]}, None
@@ -30,9 +30,11 @@ def test_an_instance_that_was_seen_says_what_its_row_says(project: Project) -> N
     assert seen
     for one in seen:
         row = rows[one.pk]
-        said = {name: getattr(row, name) for name in RecentInstance._fields if name != "cold_start"}
+        fields = {
+            name: getattr(row, name) for name in RecentInstance._fields if name != "cold_start"
+        }
         start = getattr(row, "cold_start", None)
-        assert one._asdict() == {**said, "cold_start": start.total if start else None}
+        assert one._asdict() == {**fields, "cold_start": start.total if start else None}
         assert (instance_state(one, now), list_missing_capabilities(one)) == (
             instance_state(row, now),
             list_missing_capabilities(row),
@@ -40,7 +42,7 @@ def test_an_instance_that_was_seen_says_what_its_row_says(project: Project) -> N
     assert any(one.latched_eager for one in seen)
 
 
-def test_plain_rows_are_those_of_the_query(project: Project) -> None:
+def test_plain_rows_equal_the_rows_of_the_query(project: Project) -> None:
     rolled_back(project)
     rows = VersionMinute.objects.filter(project_id=project.pk).order_by("series_id", "minute")
     asked = rows.values_list("minute", "latency", "calls", "p50", "series__region")
@@ -62,7 +64,7 @@ def test_rows_of_calls_join_their_series(project: Project) -> None:
     assert dict(joined) == apart
 
 
-def test_an_environment_stays_listed_once_its_last_deployment_is_long_over(
+def test_an_environment_remains_listed_long_after_its_last_deployment(
     project: Project,
 ) -> None:
     made = rolled_back(project)

@@ -1,5 +1,5 @@
-"""Minutes, hours and compilations go when their project keeps them no longer: whole days on
-PostgreSQL, slices where projects differ."""
+"""Retention: minutes, hours and compilations are deleted after the days that their project keeps
+them, as whole days on PostgreSQL, in slices where projects differ."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def report(
     return send
 
 
-def test_each_table_keeps_as_many_whole_days_as_the_project_says(
+def test_each_table_keeps_the_number_of_whole_days_that_the_project_sets(
     time_is: Clock, project: Project, report: Callable[..., None]
 ) -> None:
     retention_set(
@@ -130,7 +130,7 @@ def test_projects_that_keep_for_different_times_share_a_table(
         assert dropped.rows == 2 * 3
 
 
-def test_rows_of_a_project_that_is_gone_go_too(
+def test_rows_of_a_deleted_project_expire_too(
     time_is: Clock, project: Project, report: Callable[..., None]
 ) -> None:
     report(project)
@@ -142,7 +142,7 @@ def test_rows_of_a_project_that_is_gone_go_too(
     assert VersionMinute.objects.filter(project_id=number).exists()
 
 
-def test_a_run_stops_in_time_and_the_next_one_goes_on(
+def test_a_run_stops_in_time_and_the_next_one_continues(
     time_is: Clock, project: Project, report: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report(project)
@@ -153,7 +153,7 @@ def test_a_run_stops_in_time_and_the_next_one_goes_on(
     assert not VersionHour.objects.exists()
 
 
-def test_what_nothing_refers_to_any_more_goes_with_the_hours(
+def test_rows_without_references_expire_with_the_hours(
     time_is: Clock, project: Project, report: Callable[..., None]
 ) -> None:
     report(project)
@@ -168,7 +168,7 @@ def test_what_nothing_refers_to_any_more_goes_with_the_hours(
     assert ModelVersion.objects.count() == 2
 
 
-def test_counts_of_the_endpoint_go_with_the_hours(time_is: Clock, project: Project) -> None:
+def test_counts_of_the_endpoint_expire_with_the_hours(time_is: Clock, project: Project) -> None:
     kept = read_retention(project.settings).version_hours
     first = 24 * (DAY_ONE - kept)
     for hour in (first - 30, first - 1, first, 24 * DAY_ONE):
@@ -183,7 +183,7 @@ def test_counts_of_the_endpoint_go_with_the_hours(time_is: Clock, project: Proje
 
 
 @pytest.mark.postgresql_only
-def test_a_day_without_a_partition_is_kept_until_it_has_one(
+def test_rows_of_a_day_without_a_partition_are_kept_and_move_into_it(
     time_is: Clock, project: Project, report: Callable[..., None]
 ) -> None:
     from dashboard.fleet.partitions import partitions_ensure
@@ -209,7 +209,7 @@ def test_a_day_without_a_partition_is_kept_until_it_has_one(
 
 
 @pytest.mark.postgresql_only
-def test_the_fold_finds_its_days_while_beat_is_dead(
+def test_the_fold_creates_its_partitions_while_beat_is_dead(
     time_is: Clock, project: Project, report: Callable[..., None]
 ) -> None:
     time_is.day += 100
@@ -218,7 +218,7 @@ def test_the_fold_finds_its_days_while_beat_is_dead(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_wants_to_write_gets_in_between_two_slices(
+def test_other_writers_get_the_lock_between_two_slices(
     time_is: Clock, project: Project, report: Callable[..., None]
 ) -> None:
     report(project)
@@ -246,13 +246,13 @@ def test_whoever_wants_to_write_gets_in_between_two_slices(
 
 
 def _other_project_keeps_longer() -> None:
-    """So that PostgreSQL cannot drop whole days."""
+    """Prevents PostgreSQL from dropping whole days."""
     longer = project_create(name="Longer", slug="longer")
     retention_set(project=longer, changes={"instance_minutes": 30}, actor_name="test")
 
 
 def rows_copy(count: int) -> None:
-    """That many copies of the only minute of an instance, under other instances."""
+    """Copies the only minute of an instance this number of times, under other instances."""
     columns = [field.column for field in RegionMinute._meta.concrete_fields if field.column]
     wanted = ", ".join("n" if column == "instance_id" else column for column in columns)
     with write_transaction(), connection.cursor() as cursor:

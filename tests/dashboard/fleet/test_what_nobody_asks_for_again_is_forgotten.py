@@ -1,5 +1,5 @@
-"""Who reports is worked out once and kept while it reports; processes that went leave nothing
-behind."""
+"""Cache of senders: an identity is decoded once and kept while the process reports; ended processes
+leave no entry."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dashboard.fleet.fold.decode import (
 )
 
 
-def comes(number: int) -> ReportSender:
-    """A process of its own reports."""
+def report_as(number: int) -> ReportSender:
+    """A report of another process arrives."""
     identity = Identity(
         f"i-{number}",
         1.0,
@@ -31,14 +31,14 @@ def comes(number: int) -> ReportSender:
 
 
 class Time:
-    """A clock that is set by hand."""
+    """A clock that the test sets."""
 
     now = 0.0
 
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """The clock of the senders that are kept; the others of this process are forgotten first."""
+    """The clock of the sender cache; earlier entries of this process are cleared first."""
     moved = Time()
     decode_sender.cache_clear()
     kept = TTLCache(MAX_SENDERS, SENDER_RETENTION_S, timer=lambda: moved.now)
@@ -46,39 +46,39 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return moved
 
 
-def test_a_process_that_reports_is_worked_out_once(time: Time) -> None:
-    first = comes(0)
+def test_a_reporting_process_is_decoded_once(time: Time) -> None:
+    first = report_as(0)
     for time.now in range(0, 590, 10):
-        assert comes(0) is first
+        assert report_as(0) is first
 
 
-def test_after_a_long_silence_nothing_is_left(time: Time) -> None:
-    comes(0)
+def test_after_a_long_silence_no_entry_is_left(time: Time) -> None:
+    report_as(0)
     time.now = 5000.0
-    comes(1)
+    report_as(1)
     assert len(decode_sender.cache) == 1
 
 
-def test_processes_that_come_and_go_do_not_add_up(time: Time) -> None:
+def test_short_lived_processes_do_not_accumulate(time: Time) -> None:
     sizes = []
     for minute in range(60):
         time.now = 60.0 * minute
         for number in range(20):
-            comes(20 * minute + number)
+            report_as(20 * minute + number)
         sizes.append(len(decode_sender.cache))
     assert max(sizes) <= 20 * 11
 
 
-def test_there_is_a_limit_of_processes(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_processes_is_limited(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode_sender, "cache", TTLCache(100, SENDER_RETENTION_S))
     for number in range(200):
-        comes(number)
+        report_as(number)
         assert len(decode_sender.cache) <= 100
 
 
-def test_what_one_process_alone_says_of_itself_is_kept_by_nothing_else() -> None:
-    comes(-1)
+def test_a_name_of_a_single_process_is_cached_nowhere_else() -> None:
+    report_as(-1)
     before = _clip_label.cache_info().currsize
     for number in range(1, 100):
-        comes(number)
+        report_as(number)
     assert _clip_label.cache_info().currsize == before

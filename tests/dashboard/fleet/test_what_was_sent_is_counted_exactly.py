@@ -1,5 +1,5 @@
-"""The sums of the stored rows equal the sums of what was sent, bin by bin, whatever the order and
-the batches."""
+"""The sums of the stored rows equal the sums of the sent reports, bin by bin, in any order and
+batches."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_any_order_and_any_batch_size_counts_the_same(
     assert sum(row.windows for row in ProcessMinute.objects.all()) == len(pieces)
 
 
-def test_who_came_first_is_folded_first_in_whichever_shard_it_waits(
+def test_reports_are_folded_in_order_of_arrival_across_shards(
     make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many, few = (
@@ -111,7 +111,7 @@ def test_who_came_first_is_folded_first_in_whichever_shard_it_waits(
 
 
 @pytest.mark.parametrize(("most", "folds"), [(40, [40]), (39, [16, 16, 8])])
-def test_what_a_batch_holds_is_one_fold_and_of_more_other_workers_find_some(
+def test_one_batch_is_one_fold_and_more_work_is_split_between_workers(
     make_request: MakeRequest,
     store_reports: Store,
     monkeypatch: pytest.MonkeyPatch,
@@ -125,12 +125,12 @@ def test_what_a_batch_holds_is_one_fold_and_of_more_other_workers_find_some(
     InboxRow.objects.update(shard=F("id") % 40)
     begun: list[int] = []
 
-    def noted(shards: Sequence[int], projects: Collection[int]) -> tuple[int, bool]:
+    def recorded(shards: Sequence[int], projects: Collection[int]) -> tuple[int, bool]:
         found = shards_fold(shards, projects)
         begun.extend([len(shards)] * bool(found[0]))
         return found
 
-    monkeypatch.setattr(fold_service, "shards_fold", noted)
+    monkeypatch.setattr(fold_service, "shards_fold", recorded)
     monkeypatch.setattr(round_robin, "batch_size", lambda: most)
     assert fold_all() == 40
     assert begun == folds

@@ -1,4 +1,4 @@
-"""Sums over what was sent and over what is stored, in one shape, so that they can be compared."""
+"""Sums over the sent and the stored values, in one shape for comparison."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bins(sketches: Iterable[Sketch | bytes | memoryview | None]) -> Counter[int]
 
 
 def sent(requests: Iterable[Request]) -> dict[str, Any]:
-    """What the regions of the requests add up to."""
+    """The sums over the regions of the requests."""
     regions = [
         region for request in requests for report in request.reports for region in report.regions
     ]
@@ -42,14 +42,14 @@ def sent(requests: Iterable[Request]) -> dict[str, Any]:
 
 
 def stored(model: type[Model] = RegionMinute) -> dict[str, Any]:
-    """What the stored rows of a table of calls add up to."""
+    """The sums over the stored rows of a table of calls."""
     rows = list(model._default_manager.values(*COUNTS, "eager_limit", "latency"))
     counts = {name: sum(row[name] for row in rows) for name in (*COUNTS, "eager_limit")}
     return {**counts, "latency": bins(row["latency"] for row in rows)}
 
 
 def assert_all_counted(requests: Iterable[Request]) -> None:
-    """Every table of calls holds exactly what was sent."""
+    """Asserts that every table of calls has exactly the sent sums."""
     expected = sent(list(requests))
     assert stored(RegionMinute) == expected
     assert stored(VersionMinute) == expected

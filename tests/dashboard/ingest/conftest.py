@@ -1,4 +1,4 @@
-"""The endpoint on a real socket, and a sender that can say anything to it."""
+"""Fixtures of the report endpoint on a real socket, and a client that can send any bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIVENESS = 60
 
 @dataclass
 class Answer:
-    """What the server said."""
+    """A response of the server."""
 
     status: int
     headers: HTTPMessage
@@ -45,7 +45,7 @@ class Answer:
 
 @dataclass
 class Endpoint:
-    """An address to send to, and the key that is used unless another is named."""
+    """An address and the default key."""
 
     port: int
     key: str
@@ -58,7 +58,7 @@ class Endpoint:
         method: str = "POST",
         path: str = PATH,
     ) -> Answer:
-        """Sends the bytes as they are; a header that is None is left out."""
+        """Sends the bytes unchanged; a header with the value None is omitted."""
         wanted: dict[str, str | None] = {
             "Authorization": f"Bearer {self.key}",
             "Content-Type": "application/json",
@@ -83,14 +83,14 @@ class Endpoint:
         return self.send(dumps_request(request))
 
     def send_json(self, text: str | bytes) -> Answer:
-        """Sends JSON text, or what pretends to be, without compression."""
+        """Sends JSON or malformed JSON text without compression."""
         return self.send(
             text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text,
             headers={"Content-Encoding": None},
         )
 
-    def say(self, data: bytes) -> bytes:
-        """Sends raw bytes, closes the sending half, and reads all that comes back."""
+    def exchange_bytes(self, data: bytes) -> bytes:
+        """Sends raw bytes, closes the sending half, and reads the whole response."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=LIVENESS) as line:
             line.sendall(data)
             line.shutdown(socket.SHUT_WR)
@@ -99,7 +99,7 @@ class Endpoint:
 
 @pytest.fixture
 def endpoint(transactional_db: None, ingest_key: str) -> Iterator[Endpoint]:
-    """The whole application behind a real socket."""
+    """The whole application on a real socket."""
     server = create_server(
         application, host="127.0.0.1", port=0, threads=8, max_request_body_size=2 << 20
     )
@@ -118,4 +118,4 @@ def endpoint(transactional_db: None, ingest_key: str) -> Iterator[Endpoint]:
     finally:
         stopping.set()
         thread.join(timeout=LIVENESS)
-        COMMITTER.stop()  # writes what it counted, while the test still has a database
+        COMMITTER.stop()  # writes the refusal counts while the test still has a database

@@ -1,7 +1,5 @@
-"""A server process for tests that kills itself at a named place: `python -m
-tests.dashboard.ingest.dying_server web_committed`.
-
-It prints its port, then serves."""
+"""Server process for tests that kills itself at a named place: `python -m
+tests.dashboard.ingest.dying_server web_committed`. It prints its port, then serves."""
 
 import sys
 

@@ -1,5 +1,5 @@
-"""What a vLLM answered on a CPU, and what is true of it, read off the text without any code of the
-product."""
+"""Recorded responses of a vLLM on a CPU, and their true values, read from the text without the code
+of the product."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _COUNTED = re.compile(r"^(\S+?(?:_bucket|_count|_sum|_total)(?:\{.*\})?) (\S+)$"
 def answer(
     name: str, *, times: float = 1, front: bool = True, started: float = 0.0, slow: bool = False
 ) -> str:
-    """A recorded answer in which everything was counted so many times; without `front` the HTTP
-    server counts nothing.
-
-    Where it is `slow` its own first bucket is empty, and the next one holds those calls."""
+    """A recorded response with all counters multiplied by `times`. Without `front`, the HTTP server
+    has no metrics. With `slow`, the first bucket of the engine's histogram is empty, and the next
+    bucket contains those calls."""
     text = (SAMPLES / f"vllm-http-{name}.txt").read_text()
     text = re.sub(
         r"^process_start_time_seconds \S+$",
@@ -39,20 +38,20 @@ def answer(
 
 @dataclass(frozen=True)
 class Truth:
-    """A histogram as the text has it."""
+    """A histogram as written in the text."""
 
     upto: list[tuple[float, float]]
     count: float
     mean: float
 
     def bucket(self, q: float) -> tuple[float, float]:
-        """Between which bounds the quantile lies."""
+        """The bounds of the bucket that contains the quantile."""
         place = next(place for place, (_, count) in enumerate(self.upto) if count >= q * self.count)
         return (self.upto[place - 1][0] if place else 0.0), self.upto[place][0]
 
 
 def truth(name: str, family: str) -> Truth:
-    """Of one histogram of a recorded answer."""
+    """One histogram of a recorded response."""
     text = (SAMPLES / f"vllm-http-{name}.txt").read_text()
     pairs = re.findall(rf'^{family}_bucket{{.*?le="([^"]+)".*?}} (\S+)$', text, re.MULTILINE)
     [count] = re.findall(rf"^{family}_count\S* (\S+)$", text, re.MULTILINE)

@@ -1,4 +1,5 @@
-"""One bad report in a request is refused with its own code; the good one beside it is stored."""
+"""One bad report in a request is refused with its own code; the good report next to it is
+stored."""
 
 import json
 from collections.abc import Callable
@@ -128,7 +129,7 @@ def pair(make_request: Make) -> dict[str, Any]:
     return encode(make_request(minutes=2, first_seq=101))
 
 
-def test_each_has_its_code(endpoint: Endpoint, pair: dict[str, Any]) -> None:
+def test_each_bad_report_has_its_code(endpoint: Endpoint, pair: dict[str, Any]) -> None:
     text, wrong = json.dumps(pair), {}
     for name, (code, change) in BAD.items():
         data = json.loads(text)
@@ -146,7 +147,7 @@ def test_each_has_its_code(endpoint: Endpoint, pair: dict[str, Any]) -> None:
     assert [(row.seq_first, row.seq_last) for row in InboxRow.objects.all()] == [(102, 102)]
 
 
-def test_the_answer_says_which_report_and_which_field(
+def test_the_answer_names_the_report_and_the_field(
     endpoint: Endpoint, pair: dict[str, Any]
 ) -> None:
     pair["reports"][0]["regions"][0]["calls"] = "many"
@@ -158,7 +159,7 @@ def test_the_answer_says_which_report_and_which_field(
     }
 
 
-def test_what_is_no_json_refuses_the_request(endpoint: Endpoint, pair: dict[str, Any]) -> None:
+def test_malformed_json_refuses_the_request(endpoint: Endpoint, pair: dict[str, Any]) -> None:
     pair["reports"][0]["regions"][0]["items"] = "HERE"
     for literal in ("NaN", "Infinity", "-Infinity", '"\\ud800"', '"\\udc00\\ud800"'):
         assert endpoint.send_json(json.dumps(pair).replace('"HERE"', literal)).outcome == (
@@ -199,7 +200,7 @@ HOSTILE = [
 ]
 
 
-def test_text_of_any_kind_is_kept_as_it_came(endpoint: Endpoint, pair: dict[str, Any]) -> None:
+def test_text_of_any_kind_is_stored_unchanged(endpoint: Endpoint, pair: dict[str, Any]) -> None:
     for number, text in enumerate(HOSTILE):
         pair["reports"][0].update(seq=[number + 1, number + 1])
         pair["reports"][0]["regions"][0]["name"] = text
@@ -211,7 +212,7 @@ def test_text_of_any_kind_is_kept_as_it_came(endpoint: Endpoint, pair: dict[str,
     assert stored == HOSTILE
 
 
-def test_edges_that_are_legal(endpoint: Endpoint, pair: dict[str, Any]) -> None:
+def test_legal_edge_values_are_accepted(endpoint: Endpoint, pair: dict[str, Any]) -> None:
     now = pair["sent"]
     legal = [
         report(window=[now, now]),

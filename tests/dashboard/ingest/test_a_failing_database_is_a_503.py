@@ -1,5 +1,5 @@
-"""While the database cannot commit nothing is acknowledged, the answer says when to come back, and
-the same report is taken later."""
+"""While the database cannot commit, no report is acknowledged, the answer has a Retry-After, and
+the same report is accepted later."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def nobody_writes() -> Iterator[None]:
         other_session.rollback()
 
 
-def test_a_locked_inbox_is_busy_and_then_takes_the_report(
+def test_a_locked_inbox_is_busy_and_later_accepts_the_report(
     endpoint: Endpoint, make_request: Callable[..., Request]
 ) -> None:
     request = make_request(minutes=2)
@@ -49,13 +49,13 @@ def test_a_locked_inbox_is_busy_and_then_takes_the_report(
     with nobody_writes():
         answer = endpoint.report(request)
         assert answer.outcome == (503, "busy") and int(answer.headers["Retry-After"]) >= 1
-    while endpoint.report(request).status == 503:  # what the lock held up comes first
+    while endpoint.report(request).status == 503:  # requests that waited for the lock come first
         pass
     assert endpoint.report(request).json["acked"] == [[1, 1], [2, 2]]
     assert InboxRow.objects.count() == 3
 
 
-def test_one_request_that_cannot_be_stored_does_not_take_its_neighbours_along(
+def test_one_request_that_cannot_be_stored_does_not_affect_its_neighbours(
     project: Any, make_request: Callable[..., Request]
 ) -> None:
     from compilewatch.wire.codec import dumps

@@ -1,5 +1,5 @@
-"""A project above its rate hears 429, a process with too much under way 503; both say when to come
-back and count as refusals."""
+"""A project above its rate gets 429, a process with too many requests in progress answers 503; both
+have a Retry-After and count as refusals."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tests.dashboard.ingest.conftest import Endpoint
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_project_above_its_rate_waits_and_others_do_not(
+def test_a_project_above_its_rate_gets_429_and_others_do_not(
     endpoint: Endpoint, make_request: Callable[..., Request], project: Project
 ) -> None:
     Project.objects.filter(pk=project.pk).update(settings={"reports_per_second": 0.01})
@@ -34,7 +34,7 @@ def test_a_project_above_its_rate_waits_and_others_do_not(
     assert InboxRow.objects.count() == 5
 
 
-def test_one_too_many_under_way_is_sent_away(
+def test_one_request_too_many_is_refused(
     endpoint: Endpoint, make_request: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admission = Admission(limit=1)
@@ -45,7 +45,7 @@ def test_one_too_many_under_way_is_sent_away(
     assert endpoint.report(make_request()).status == 200
 
 
-def test_a_place_is_given_back_when_a_request_fails() -> None:
+def test_a_slot_is_released_when_a_request_fails() -> None:
     admission = Admission(limit=1)
     for _ in range(3):
         with pytest.raises(RefusalError, match="not JSON"), admission:
@@ -61,13 +61,13 @@ def test_a_bucket_refills() -> None:
     assert slow.wait() > 0
 
 
-def test_while_nothing_becomes_durable_few_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_requests_may_wait_while_commits_stall(monkeypatch: pytest.MonkeyPatch) -> None:
     admission = Admission()
     for _ in range(MAX_REQUESTS_WHILE_STALLED):
         admission.__enter__()
     admission.on_commit_start()
     with admission:
-        pass  # a commit that has just begun is no stall
+        pass  # a commit that has just started is no stall
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + STALLED_AFTER_S + 1)
     with pytest.raises(RefusalError) as refused, admission:

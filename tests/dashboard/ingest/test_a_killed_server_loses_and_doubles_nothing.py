@@ -1,5 +1,5 @@
-"""kill -9 of the server around its commit: the sender hears nothing, sends again, and the report is
-counted once."""
+"""kill -9 of the server around its commit: the sender gets no response, sends again, and the report
+is counted once."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def environment() -> dict[str, str]:
     [("web_parsed", 0), ("web_before_commit", 0), ("web_committed", 3)],
 )
 @pytest.mark.parametrize("last", [3, 4], ids=["continuous", "with a gap"])
-def test_the_repeat_is_counted_once(
+def test_the_repeated_report_is_counted_once(
     place: str,
     stored_at_death: int,
     last: int,
@@ -50,7 +50,7 @@ def test_the_repeat_is_counted_once(
     make_request: Callable[..., Request],
 ) -> None:
     if place == "web_before_commit" and last == 3 and connection.vendor == "postgresql":
-        # what is continuous is inserted and committed by one statement there: nothing lies between
+        # one statement inserts and commits a continuous range there: no crash point lies between
         last = 5
     request = make_request(minutes=3)
     request.reports[2].seq = (last, last)

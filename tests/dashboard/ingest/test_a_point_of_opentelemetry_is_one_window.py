@@ -1,4 +1,4 @@
-"""An OpenTelemetry sender that numbers no windows: each data point is one window, however long, and
+"""An OpenTelemetry sender without window numbers: each data point is one window of any length, and
 an hour of a fleet folds."""
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from dashboard.projects.models import Project
 pytestmark = pytest.mark.django_db
 WINDOW = 10
 PROCESSES, POINTS = 7, 360
-"""An hour of seven processes: the fault that this guards against quarantined 366 of these 2,520
-reports."""
+"""An hour of seven processes: the bug behind this test quarantined 366 of these 2,520 reports."""
 
 
 def metrics(process: int, points: int, end: int) -> dict[str, Any]:
-    """What an SDK sends: a histogram with a point every ten seconds, the last ending at `end`, and
-    no number of a window."""
+    """Metrics of an SDK: a histogram with a point every ten seconds, the last one ending at `end`,
+    without window numbers."""
     found = []
     for number in range(points):
         stop = end - (points - 1 - number) * WINDOW
@@ -60,7 +59,7 @@ def metrics(process: int, points: int, end: int) -> dict[str, Any]:
 
 
 def send(project: Project, process: int, points: int, end: int) -> int:
-    """Puts the points into the inbox as the endpoint does; returns how many reports were stored."""
+    """Stores the points in the inbox as the endpoint does; returns the number of stored reports."""
     now, stored = clock.unix(), 0
     for request in convert_metrics(metrics(process, points, end), project.pk, now).requests:
         [answer] = reports_store(
@@ -88,13 +87,13 @@ def test_an_hour_of_seven_processes_folds_and_counts_each_point_once(project: Pr
     assert whole == (PROCESSES * POINTS, PROCESSES)
 
 
-def test_late_points_are_late_windows_one_each(project: Project) -> None:
+def test_late_points_are_one_late_window_each(project: Project) -> None:
     send(project, 0, 12, hour())
     fold_all()
     assert Instance.objects.get().late_windows == 12
 
 
-def test_what_the_fault_quarantined_folds_after_the_upgrade(project: Project) -> None:
+def test_reports_quarantined_by_the_bug_fold_after_the_upgrade(project: Project) -> None:
     send(project, 0, 12, hour())
     kept = (
         "project_id",
@@ -128,7 +127,9 @@ def test_what_the_fault_quarantined_folds_after_the_upgrade(project: Project) ->
         (1_795_000_001.9, 1_795_003_601.9),
     ],
 )
-def test_numbers_made_of_time_are_known_by_their_window(start: float, end: float) -> None:
+def test_sequence_numbers_derived_from_time_are_recognised_by_their_window(
+    start: float, end: float
+) -> None:
     seq = derive_numbers(round(start * 1e9), round(end * 1e9))
     assert count_windows(Report(seq=seq, window=(start, end))) == 1
 
@@ -136,5 +137,5 @@ def test_numbers_made_of_time_are_known_by_their_window(start: float, end: float
 @pytest.mark.parametrize(
     ("seq", "count"), [((4, 7), 4), ((1, 1), 1), ((9, 8), 1), ((2, 1 << 53), 10**6)]
 )
-def test_an_agents_own_numbers_count_what_they_cover(seq: tuple[int, int], count: int) -> None:
+def test_sequence_numbers_of_an_agent_count_as_windows(seq: tuple[int, int], count: int) -> None:
     assert count_windows(Report(seq=seq, window=(1_795_000_000.0, 1_795_000_010.0))) == count

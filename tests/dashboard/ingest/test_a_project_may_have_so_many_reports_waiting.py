@@ -1,5 +1,5 @@
-"""The quota of waiting reports: above it a project receives 429 while other projects do not, and
-the fold makes room again."""
+"""Quota of waiting reports: above the quota a project gets 429 while other projects do not, and the
+fold makes room again."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Make = Callable[..., Request]
 
 @pytest.fixture(autouse=True)
 def _quota(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five reports may wait, and are counted whenever one comes."""
+    """A quota of five waiting reports, counted on every request."""
     Project.objects.filter(pk=project.pk).update(settings={"reports_waiting": 5})
     clear_key_cache()
     monkeypatch.setattr(admission, "COUNT_INTERVAL_S", 0.0)
     monkeypatch.setattr(admission, "_buckets", {})
 
 
-def test_what_waits_is_bounded_and_the_fold_makes_room(
+def test_waiting_reports_are_limited_and_the_fold_makes_room(
     endpoint: Endpoint, make_request: Make
 ) -> None:
     assert endpoint.report(make_request(minutes=5)).status == 200
@@ -50,7 +50,7 @@ def test_reports_of_others_do_not_count(
     assert endpoint.report(make_request(minutes=2)).status == 200
 
 
-def test_between_two_counts_what_came_here_counts(
+def test_reports_accepted_between_two_counts_are_included(
     endpoint: Endpoint, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "COUNT_INTERVAL_S", 3600.0)

@@ -1,5 +1,5 @@
-"""A range of numbers is no longer than its window has time for: else it would acknowledge,
-unstored, all that comes later."""
+"""A range of sequence numbers must fit into the duration of its window; otherwise it would
+acknowledge later reports that are not stored."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +38,7 @@ def test_a_range_that_is_too_long_is_refused_and_later_windows_are_stored(
     assert InboxRow.objects.count() == 2
 
 
-def test_a_window_that_starts_in_1970_buys_no_longer_range(
+def test_a_window_that_starts_in_1970_permits_no_longer_range(
     endpoint: Endpoint, make_request: Make
 ) -> None:
     request = make_request()
@@ -51,7 +51,7 @@ def test_a_window_that_starts_in_1970_buys_no_longer_range(
     ]
 
 
-def test_merged_windows_and_numbers_made_of_time_are_stored(
+def test_merged_windows_and_numbers_derived_from_time_are_stored(
     endpoint: Endpoint, make_request: Make
 ) -> None:
     request = make_request()

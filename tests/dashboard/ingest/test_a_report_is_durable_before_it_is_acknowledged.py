@@ -1,4 +1,4 @@
-"""What is acknowledged is stored, once, with its range, its shard and its text as it came."""
+"""Each acknowledged report is stored once, with its range, its shard and its original text."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +31,7 @@ def test_the_answer_names_the_ranges_and_the_next_number(
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_row_holds_the_report_as_it_came(
+def test_a_row_contains_the_unchanged_report(
     endpoint: Endpoint, make_request: Make, project: Project
 ) -> None:
     request = make_request(model="ranker", version="7")
@@ -43,7 +43,7 @@ def test_a_row_holds_the_report_as_it_came(
         1,
         1,
     )
-    # SQLite has one folder, and a line of its own for each version would only be longer.
+    # SQLite has one folder, so that a shard for each version would only lengthen the work.
     assert row.shard == (
         compute_shard(project.pk, "ranker", "7") if DATABASE == "postgresql" else 0
     )
@@ -96,7 +96,7 @@ def test_a_merged_window_is_one_row_with_its_range(endpoint: Endpoint, make_requ
     assert InboxRow.objects.count() == 1
 
 
-def test_a_part_of_a_known_range_is_refused_and_the_rest_is_kept(
+def test_a_part_of_a_known_range_is_refused_and_the_rest_is_stored(
     endpoint: Endpoint, make_request: Make
 ) -> None:
     endpoint.report(make_request(first_seq=5))
@@ -109,7 +109,7 @@ def test_a_part_of_a_known_range_is_refused_and_the_rest_is_kept(
     ]
 
 
-def test_no_reports_are_a_question_for_the_next_number(
+def test_a_request_without_reports_asks_for_the_next_number(
     endpoint: Endpoint, make_request: Make
 ) -> None:
     assert endpoint.report(make_request(minutes=0)).json == {
@@ -139,7 +139,7 @@ def test_the_same_instance_in_another_project_is_another_sender(
     )
 
 
-def test_the_clock_offset_of_the_request_is_kept(endpoint: Endpoint, make_request: Make) -> None:
+def test_the_clock_offset_of_the_request_is_stored(endpoint: Endpoint, make_request: Make) -> None:
     request = make_request()
     request.sent -= 3600
     request.reports[0].window = (request.sent - 10, request.sent)

@@ -1,5 +1,5 @@
-"""A request to the report endpoint has an id as any other has, and one that is refused is told in
-the log, once a minute of each kind."""
+"""Requests to the report endpoint have a request id like all requests, and refusals are logged once
+a minute per kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.dashboard.ingest.conftest import Endpoint
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_its_own_or_the_one_that_the_proxy_gave_it(
+def test_the_id_is_generated_or_comes_from_the_proxy(
     endpoint: Endpoint, make_request: Callable[..., Request]
 ) -> None:
     assert re.fullmatch("[0-9a-f]{16}", endpoint.report(make_request()).headers["X-Request-ID"])
@@ -27,7 +27,7 @@ def test_its_own_or_the_one_that_the_proxy_gave_it(
     assert re.fullmatch("[0-9a-f]{16}", odd.headers["X-Request-ID"])
 
 
-def test_a_refusal_is_told_once_a_minute_of_each_kind(
+def test_a_refusal_is_logged_once_a_minute_per_kind(
     endpoint: Endpoint,
     project: Project,
     monkeypatch: pytest.MonkeyPatch,

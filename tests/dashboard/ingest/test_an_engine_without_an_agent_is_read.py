@@ -1,5 +1,5 @@
-"""vLLM's and SGLang's /metrics become reports: counted once, by the engine's own buckets, and blind
-to what an engine does not tell."""
+"""Metrics of vLLM and SGLang become reports: counted once, by the engine's own buckets, and marked
+as unknown if the engine does not report them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HERE = 1_795_000_000.0
 
 
 def sample(engine: str, *, started: float = HERE - 3600, times: int = 1) -> str:
-    """An answer in which everything that is counted was counted so many times."""
+    """A recorded response with all counters multiplied by `times`."""
     text = (SAMPLES / f"{engine}.txt").read_text().replace("START", f"{started}")
     counted = re.compile(r"^(\S+(?:_bucket|_count|_sum|_total)\{.*\}) (\S+)$", re.MULTILINE)
     return counted.sub(lambda found: f"{found[1]} {float(found[2]) * times}", text)
@@ -72,7 +72,7 @@ def calls(region: str = "request") -> int:
 
 
 @pytest.mark.django_db
-def test_what_came_between_two_readings_is_counted_and_only_once(
+def test_changes_between_two_scrapes_are_counted_once(
     target: EngineTarget, at: Callable[[float], None]
 ) -> None:
     assert read(target, sample("vllm")) and not InboxRow.objects.exists()
@@ -100,7 +100,7 @@ def test_what_came_between_two_readings_is_counted_and_only_once(
 
 
 @pytest.mark.django_db
-def test_a_quantile_lies_in_the_bucket_of_the_true_one(
+def test_a_quantile_lies_in_the_bucket_of_the_true_value(
     target: EngineTarget, at: Callable[[float], None]
 ) -> None:
     read(target, sample("vllm"))
@@ -125,7 +125,7 @@ def test_a_quantile_lies_in_the_bucket_of_the_true_one(
 
 
 @pytest.mark.django_db
-def test_what_an_engine_cannot_tell_is_blind(
+def test_missing_metrics_of_an_engine_are_reported_as_unknown(
     target: EngineTarget, at: Callable[[float], None]
 ) -> None:
     read(target, sample("vllm"))
@@ -155,7 +155,7 @@ def test_a_restarted_engine_is_another_instance_and_loses_nothing(
 
 
 @pytest.mark.django_db
-def test_processes_that_answer_by_turns_are_said_and_not_counted(
+def test_processes_that_answer_in_turn_are_reported_and_not_counted(
     target: EngineTarget, at: Callable[[float], None]
 ) -> None:
     read(target, sample("vllm", times=5))
@@ -165,7 +165,7 @@ def test_processes_that_answer_by_turns_are_said_and_not_counted(
 
 
 @pytest.mark.django_db
-def test_an_engine_that_changed_its_names_is_blind_and_nothing_is_claimed(
+def test_an_engine_with_renamed_metrics_is_reported_and_not_counted(
     target: EngineTarget, at: Callable[[float], None]
 ) -> None:
     read(target, sample("vllm"))
@@ -214,20 +214,20 @@ def failures() -> list[tuple[str, int, int]]:
 
 
 @pytest.mark.django_db
-def test_requests_that_the_engine_could_not_finish_are_errors_and_clients_that_left_are_not(
+def test_unfinished_requests_are_errors_and_disconnected_clients_are_not(
     target: EngineTarget, at: Callable[[float], None]
 ) -> None:
-    told = FINISHED + FAILED
-    read(target, sample("vllm") + told.format(stop=90, abort=2, error=8))
+    counters = FINISHED + FAILED
+    read(target, sample("vllm") + counters.format(stop=90, abort=2, error=8))
     at(15)
-    read(target, sample("vllm", times=2) + told.format(stop=160, abort=29, error=11))
+    read(target, sample("vllm", times=2) + counters.format(stop=160, abort=29, error=11))
     assert failures() == [("engine, errors told", 100, 3)]
     answer, why = Instance.objects.get().capabilities["errors"]
     assert answer == "partly" and "disconnected clients" in why
 
 
 @pytest.mark.django_db
-def test_a_release_without_that_reason_is_blind_also_when_it_loses_it_in_mid_life(
+def test_a_release_without_error_counts_is_unknown_even_if_it_loses_them_later(
     target: EngineTarget, at: Callable[[float], None]
 ) -> None:
     read(target, sample("vllm") + FINISHED.format(stop=90, abort=2))
@@ -240,7 +240,7 @@ def test_a_release_without_that_reason_is_blind_also_when_it_loses_it_in_mid_lif
     at(30)
     read(target, sample("vllm", times=3) + (FINISHED + FAILED).format(stop=280, abort=2, error=8))
     assert failures() == [("engine", 200, 0)], (
-        "what it counted before anybody read it belongs to no window"
+        "counts from before the first scrape belong to no window"
     )
     at(45)
     read(target, sample("vllm", times=4) + (FINISHED + FAILED).format(stop=370, abort=2, error=18))
@@ -274,7 +274,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_a_broken_answer_is_one_sentence(text: str) -> None:
+def test_a_broken_response_is_one_sentence(text: str) -> None:
     with pytest.raises(MetricsParseError, match="not in Prometheus text format"):
         snapshot_read(text, VLLM)
 
@@ -307,7 +307,9 @@ def test_any_buckets_keep_their_counts_and_their_places(pairs: list[tuple[float,
 
 
 @pytest.mark.django_db
-def test_a_private_address_needs_the_operators_word(project: Project, settings: Settings) -> None:
+def test_a_private_address_needs_an_exception_of_the_operator(
+    project: Project, settings: Settings
+) -> None:
     wanted = {"project": project, "engine": "vllm", "model": "chat", "version": "v1"}
     body = sample("vllm").encode()
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
@@ -344,7 +346,7 @@ def test_engines_are_named_from_the_command_line(
 
 
 @pytest.mark.django_db
-def test_a_scraped_engine_stands_on_the_pages(
+def test_a_scraped_engine_appears_on_the_pages(
     target: EngineTarget, at: Callable[[float], None], signed_in: Client
 ) -> None:
     for minute in range(4):
@@ -366,7 +368,7 @@ torch.compile takes nan s in total
 
 
 @pytest.mark.django_db
-def test_a_start_up_log_says_how_long_compiling_took_and_counts_once(
+def test_a_start_up_log_gives_the_compile_time_and_counts_once(
     target: EngineTarget,
     at: Callable[[float], None],
     tmp_path: Path,

@@ -1,5 +1,5 @@
-"""An engine makes many tokens at a time: its throughput is its counters over wall time, not over
-the summed time of its requests."""
+"""An engine produces many tokens at a time: its throughput is counters over wall time, not over the
+summed time of its requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 ADDRESS = "https://llm.example.com/metrics"
 HERE = 1_795_000_020.0
 EACH_S, REQUESTS_A_SECOND, TOKENS = 10.0, 1, 170
-"""Ten requests are under way at a time, each for 10 s, and 170 tokens come of them a second."""
+"""Ten requests run at a time, each for 10 s, and produce 170 tokens a second together."""
 
 
 def answer(second: int) -> str:
@@ -60,7 +60,7 @@ def model(project: Project, monkeypatch: pytest.MonkeyPatch) -> WatchedModel:
     return WatchedModel.objects.get()
 
 
-def test_the_page_and_its_numbers_say_so(
+def test_the_page_and_its_numbers_use_wall_time(
     model: WatchedModel, signed_in: Client, project: Project
 ) -> None:
     assert sum(RegionMinute.objects.values_list("items", flat=True)) == TOKENS * 180
@@ -88,7 +88,7 @@ def test_the_judge_divides_by_wall_time_too(model: WatchedModel) -> None:
     assert found and all(value == pytest.approx(TOKENS, rel=0.02) for value in found)
 
 
-def test_a_region_of_an_agent_stays_by_call_time(
+def test_throughput_of_an_agents_region_remains_per_call_time(
     store_reports: Callable[..., object], project: Project
 ) -> None:
     store_reports(request_make(end=clock.unix() - 20.0, p50=0.01))

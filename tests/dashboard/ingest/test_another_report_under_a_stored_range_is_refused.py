@@ -1,4 +1,4 @@
-"""A report that is sent again is acknowledged; another one under the same range is refused, counted
+"""A repeated report is acknowledged; a different report under the same range is refused, counted
 and named."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def stored(count: int) -> Coverage:
 
 
 @pytest.mark.parametrize("count", [1, MAX_RECENT_REPORTS, 5 * MAX_RECENT_REPORTS])
-def test_a_repeat_is_covered_and_another_report_is_a_conflict(count: int) -> None:
+def test_a_repeat_is_acknowledged_and_a_different_report_is_a_conflict(count: int) -> None:
     coverage = stored(count)
     assert [coverage.take(window(number)) for number in range(1, count + 1)] == [COVERED] * count
     assert coverage.take(window(count, "of a second process")) == RANGE_CONFLICT
@@ -54,13 +54,13 @@ def test_a_copy_that_wakes_up_long_after_the_newest_reports_is_a_conflict() -> N
     assert coverage.take(window(30, "of a copy", late=3700.0)) == RANGE_CONFLICT
 
 
-def test_a_part_of_a_stored_range_is_another_report() -> None:
+def test_a_part_of_a_stored_range_is_a_different_report() -> None:
     coverage = Coverage()
     assert coverage.take(digest_report((1, 4), b"merged", 1040.0)) == NEW
     assert coverage.take(window(3)) == RANGE_CONFLICT
 
 
-def test_reports_that_an_earlier_release_stored_are_taken_for_repeats() -> None:
+def test_reports_stored_by_an_earlier_release_count_as_repeats() -> None:
     coverage = Coverage(ranges=[(1, 20)])
     assert coverage.take(window(20, "unknown")) == COVERED
     coverage.take(window(21))
@@ -70,7 +70,7 @@ def test_reports_that_an_earlier_release_stored_are_taken_for_repeats() -> None:
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=80))
-def test_whatever_order_reports_come_in_a_repeat_is_never_a_conflict(numbers: list[int]) -> None:
+def test_a_repeat_is_never_a_conflict_in_any_order_of_reports(numbers: list[int]) -> None:
     coverage, before = Coverage(), set[int]()
     for number in numbers:
         coverage = Coverage.of(
@@ -84,7 +84,7 @@ def test_whatever_order_reports_come_in_a_repeat_is_never_a_conflict(numbers: li
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_endpoint_refuses_and_counts_it(
+def test_the_endpoint_refuses_and_counts_conflicts(
     endpoint: Endpoint, make_request: Make, project: Project
 ) -> None:
     data = encode(make_request(minutes=3))
@@ -102,7 +102,9 @@ def test_the_endpoint_refuses_and_counts_it(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_sender_keeps_so_many_digests_and_no_more(endpoint: Endpoint, make_request: Make) -> None:
+def test_the_number_of_digests_of_a_sender_is_limited(
+    endpoint: Endpoint, make_request: Make
+) -> None:
     for first in (1, MAX_RECENT_REPORTS + 1, 2 * MAX_RECENT_REPORTS + 1):
         data = encode(make_request(minutes=MAX_RECENT_REPORTS))
         for place, report in enumerate(data["reports"]):

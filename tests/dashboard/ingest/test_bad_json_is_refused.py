@@ -1,5 +1,5 @@
-"""Bodies whose JSON is broken, hostile or of another shape: the whole request is refused, nothing
-is stored, the next is accepted."""
+"""Bodies with broken, hostile or unexpected JSON: the whole request is refused, nothing is stored,
+and the next request is accepted."""
 
 import json
 from collections.abc import Callable
@@ -42,7 +42,7 @@ BROKEN: dict[str, tuple[Text, tuple[int, str]]] = {
 }
 
 
-def test_what_is_no_json_object(endpoint: Endpoint, make_request: Make) -> None:
+def test_a_body_that_is_no_json_object(endpoint: Endpoint, make_request: Make) -> None:
     got = {name: endpoint.send_json(body).outcome for name, (body, _) in BROKEN.items()}
     assert got == {name: wanted for name, (_, wanted) in BROKEN.items()}
     good = dumps(make_request())
@@ -52,7 +52,7 @@ def test_what_is_no_json_object(endpoint: Endpoint, make_request: Make) -> None:
     assert endpoint.send_json(good).status == 200
 
 
-def test_what_is_no_moment_in_sent(endpoint: Endpoint, make_request: Make) -> None:
+def test_an_invalid_time_of_sending(endpoint: Endpoint, make_request: Make) -> None:
     data = encode(make_request())
     data["sent"] = "HERE"
     for literal in (
@@ -90,7 +90,7 @@ def in_identity(change: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, 
     return lambda data: change(data["instance"])
 
 
-def test_another_version_is_426_even_if_nothing_else_is_understood(
+def test_another_version_is_426_even_if_the_rest_is_not_understood(
     endpoint: Endpoint, make_request: Make
 ) -> None:
     for other in (0, 2, 99, -1):
@@ -129,7 +129,7 @@ IDENTITIES: dict[str, dict[str, Any]] = {
 }
 
 
-def test_an_identity_that_is_wrong(endpoint: Endpoint, make_request: Make) -> None:
+def test_an_invalid_identity(endpoint: Endpoint, make_request: Make) -> None:
     for name, fields in IDENTITIES.items():
         answer = endpoint.send_json(changed(make_request, in_identity(setting(**fields))))
         assert answer.outcome == BAD_REQUEST, name
@@ -144,9 +144,7 @@ def test_an_identity_that_is_wrong(endpoint: Endpoint, make_request: Make) -> No
     assert not InboxRow.objects.exists() and not Sender.objects.exists()
 
 
-def test_each_field_of_a_request_is_asked_for_by_name(
-    endpoint: Endpoint, make_request: Make
-) -> None:
+def test_each_missing_field_is_named(endpoint: Endpoint, make_request: Make) -> None:
     for field in ("v", "sent", "instance", "reports"):
         for change in (without(field), setting(**{field: "x"})):
             answer = endpoint.send_json(changed(make_request, change))
@@ -194,7 +192,7 @@ def test_unknown_fields_and_hostile_keys_are_ignored(
     )
 
 
-def test_of_two_equal_keys_the_last_counts(endpoint: Endpoint, make_request: Make) -> None:
+def test_the_last_of_two_equal_keys_counts(endpoint: Endpoint, make_request: Make) -> None:
     text = json.dumps(encode(make_request())).replace(
         '"seq": [1, 1]', '"seq": [7, 7], "seq": [3, 3]'
     )

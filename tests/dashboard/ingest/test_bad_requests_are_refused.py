@@ -1,5 +1,5 @@
-"""Requests that are wrong before their JSON is looked at: exact status and code, nothing stored,
-and the next good report accepted."""
+"""Requests that are wrong before their JSON is parsed: exact status and code, nothing stored, and
+the next good report accepted."""
 
 import gzip
 import zlib
@@ -36,7 +36,7 @@ BAD_KEY, BAD_REQUEST, NOT_JSON, TOO_LARGE, WRONG_TYPE = (
 def outcomes(
     endpoint: Endpoint, cases: Mapping[str, tuple[dict[str, Any], tuple[int, str]]], good: bytes
 ) -> dict[str, tuple[int, str]]:
-    """The cases whose outcome is not the wanted one, with what came instead."""
+    """The cases with an unexpected outcome, and those outcomes."""
     wrong = {}
     for name, (call, wanted) in cases.items():
         got = endpoint.send(**{"body": good, **call}).outcome
@@ -112,7 +112,7 @@ def test_a_key_in_the_url_is_refused_marked_and_recorded_once_a_minute(
 
 
 @pytest.mark.parametrize("quoted", ["%5F", "%5f", "%255F"])
-def test_a_key_whose_underscores_are_quoted_is_a_key_in_the_url(
+def test_a_key_with_percent_encoded_underscores_is_a_key_in_the_url(
     quoted: str, endpoint: Endpoint, make_request: Make
 ) -> None:
     text = endpoint.key.replace("_", quoted)
@@ -193,18 +193,18 @@ def test_a_body_shorter_than_its_length_is_not_stored(
         f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "
         f"{endpoint.key}\r\nContent-Type: application/json\r\n"
     )
-    endpoint.say(
+    endpoint.exchange_bytes(
         f"{head}Content-Encoding: gzip\r\nContent-Length: {len(body) + 9}\r\n\r\n".encode() + body
     )
     for length in ("-1", "+5", "0x10", "five"):
-        assert b" 200 " not in endpoint.say(
+        assert b" 200 " not in endpoint.exchange_bytes(
             f"{head}Content-Length: {length}\r\n\r\n".encode() + body
         )
     assert not InboxRow.objects.exists()
     assert endpoint.report(make_request()).status == 200
 
 
-def test_plain_http_is_refused_unless_it_is_loopback(
+def test_plain_http_is_refused_except_from_loopback(
     client: Client, ingest_key: str, make_request: Make, settings: Any, transactional_db: None
 ) -> None:
     settings.ALLOW_HTTP = False
@@ -230,7 +230,7 @@ def test_plain_http_is_refused_unless_it_is_loopback(
     assert send(REMOTE_ADDR="192.0.2.7", **{"wsgi.url_scheme": "https"}).status_code == 200
 
 
-def test_a_session_cookie_counts_for_nothing(
+def test_a_session_cookie_is_ignored(
     endpoint: Endpoint, make_request: Make, signed_in: Client, settings: Any
 ) -> None:
     cookie = (

@@ -1,4 +1,4 @@
-"""Two real processes begin with one instance id, as an image with a copied state makes them: every
+"""Two real processes start with one instance id, as copies of an image with saved state do: every
 call of both is stored."""
 
 import json

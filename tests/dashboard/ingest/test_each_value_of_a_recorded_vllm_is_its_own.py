@@ -1,5 +1,5 @@
-"""Three recorded answers of a vLLM on a CPU: what is stored of each equals the lines that vLLM
-wrote."""
+"""Three recorded responses of a vLLM on a CPU: the stored values of each equal the lines of
+vLLM."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HISTOGRAMS = {
 
 
 def counted(name: str, family: str) -> float:
-    """The sum of one counter over its labels, by the text alone."""
+    """The sum of one counter over its labels, from the text alone."""
     text = (SAMPLES / f"vllm-http-{name}.txt").read_text()
     return sum(
         float(value) for value in re.findall(rf"^{family}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE)
@@ -35,7 +35,7 @@ def counted(name: str, family: str) -> float:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["default", "compile", "changed"])
-def test_calls_seconds_and_tokens_are_those_that_vllm_counted(
+def test_calls_seconds_and_tokens_match_the_counters_of_vllm(
     project: Project, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     engine_add(

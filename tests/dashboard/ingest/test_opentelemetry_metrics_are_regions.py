@@ -1,5 +1,5 @@
-"""OpenTelemetry's metrics in place of reports: what an agent sends that way arrives as it was, and
-any SDK's histograms become regions."""
+"""OpenTelemetry metrics as reports: metrics of an agent arrive unchanged, and histograms of any SDK
+become regions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def regions(draw: st.DrawFn) -> Region:
 
 
 def there_and_back(request: Request) -> list[Request]:
-    """Through OpenTelemetry's own message classes, as JSON and as protobuf."""
+    """A round trip through OpenTelemetry's own message classes, as JSON and as protobuf."""
     told = metrics_of(request)
     message = ParseDict(told, ExportMetricsServiceRequest())
     plain, binary = (
@@ -95,7 +95,7 @@ def there_and_back(request: Request) -> list[Request]:
     found=st.lists(regions(), max_size=4, unique_by=lambda one: (one.name, one.bucket, one.mode)),
     end=st.floats(1.7e9, 1.9e9),
 )
-def test_regions_arrive_as_they_were(found: list[Region], end: float) -> None:
+def test_regions_arrive_unchanged(found: list[Region], end: float) -> None:
     request = request_make(
         end=end,
         model="ranker",
@@ -112,7 +112,7 @@ def test_regions_arrive_as_they_were(found: list[Region], end: float) -> None:
     assert _plain(back.instance) == _plain(request.instance)
 
 
-def test_several_windows_stay_apart_and_keep_their_numbers() -> None:
+def test_several_windows_stay_separate_and_keep_their_numbers() -> None:
     request = request_make(end=1_795_000_000.0, minutes=40)
     first, second = there_and_back(request)
     assert [(one.seq, one.window) for part in (first, second) for one in part.reports] == [
@@ -120,7 +120,7 @@ def test_several_windows_stay_apart_and_keep_their_numbers() -> None:
     ]
 
 
-def test_compilations_are_counts_for_others_and_no_region_here() -> None:
+def test_compilations_are_counts_for_other_backends_and_no_region_here() -> None:
     request = request_make(end=1_795_000_000.0)
     compiled = Compile(
         at=1_795_000_000.0, id="0/0", kind="first", outcome="ok", seconds={"total": 2.5}
@@ -136,7 +136,7 @@ def test_compilations_are_counts_for_others_and_no_region_here() -> None:
     assert [one.name for one in there_and_back(request)[0].reports[0].regions] == ["forward"]
 
 
-def test_what_the_agent_sends_this_way_is_stored_once_and_folds(endpoint: Endpoint) -> None:
+def test_metrics_of_the_agent_are_stored_once_and_fold(endpoint: Endpoint) -> None:
     request = request_make(end=clock.unix() - 5.0, minutes=3)
     for report in request.reports:
         report.regions.append(
@@ -159,7 +159,7 @@ def test_what_the_agent_sends_this_way_is_stored_once_and_folds(endpoint: Endpoi
 
 @pytest.fixture
 def meter(endpoint: Endpoint) -> Iterator[Any]:
-    """OpenTelemetry's own SDK, which sends to the dashboard when it is flushed."""
+    """OpenTelemetry's own SDK; a flush sends its metrics to the dashboard."""
     address, headers = (
         f"http://127.0.0.1:{endpoint.port}{METRICS}",
         {"Authorization": f"Bearer {endpoint.key}"},
@@ -184,7 +184,7 @@ def meter(endpoint: Endpoint) -> Iterator[Any]:
     provider.shutdown()
 
 
-def test_any_sdks_histogram_with_the_name_and_the_attribute_is_a_region(
+def test_a_histogram_of_any_sdk_with_the_name_and_the_attribute_is_a_region(
     meter: MeterProvider,
 ) -> None:
     chance = random.Random(5)
@@ -198,9 +198,7 @@ def test_any_sdks_histogram_with_the_name_and_the_attribute_is_a_region(
             )
         assert meter.force_flush()
     rows = list(InboxRow.objects.order_by("seq_first"))
-    assert (
-        rows[0].seq_last + 1 == rows[1].seq_first
-    )  # what follows on each other in time does so in numbers
+    assert rows[0].seq_last + 1 == rows[1].seq_first  # consecutive windows have consecutive numbers
     for row, seconds in zip(rows, told, strict=True):
         [region] = report_read(bytes(row.report)).regions
         assert region.latency is not None
@@ -227,7 +225,7 @@ def test_any_sdks_histogram_with_the_name_and_the_attribute_is_a_region(
     assert Series.objects.get().stratum.mode == "unknown"
 
 
-def test_bins_that_are_wider_are_spread_and_said_to_be() -> None:
+def test_wider_bins_are_spread_and_marked_as_partial() -> None:
     [request] = convert_metrics(
         _metrics(
             {**TIMES, "scale": 3, "count": 10, "positive": {"offset": 2, "bucketCounts": [10]}}
@@ -247,7 +245,7 @@ def test_bins_that_are_wider_are_spread_and_said_to_be() -> None:
 
 @given(values=durations, finer=st.integers(0, 8))
 def test_finer_bins_are_joined_exactly(values: list[float], finer: int) -> None:
-    # Each bin of a sketch as the first of so many finer ones.
+    # Each bin of the sketch as the first of 2**finer finer bins.
     sketch = Sketch.of(values)
     spread = [
         count
@@ -283,9 +281,7 @@ def test_finer_bins_are_joined_exactly(values: list[float], finer: int) -> None:
         ),
     ],
 )
-def test_a_histogram_that_is_none_is_left_out_with_the_reason(
-    point: dict[str, Any], says: str
-) -> None:
+def test_an_invalid_histogram_is_skipped_with_the_reason(point: dict[str, Any], says: str) -> None:
     with pytest.raises(HistogramError, match=says):
         convert_histogram(point)
     taken = convert_metrics(_metrics({**TIMES, **point}), 1, 0.0)
@@ -302,7 +298,7 @@ def test_a_histogram_that_is_none_is_left_out_with_the_reason(
         ({"times": {"timeUnixNano": "5"}}, "has no start time"),
     ],
 )
-def test_what_breaks_the_convention_is_left_out_and_told(
+def test_metrics_that_break_the_convention_are_skipped_and_reported(
     endpoint: Endpoint, change: dict[str, Any], says: str
 ) -> None:
     times = change.pop("times", TIMES)
@@ -332,7 +328,7 @@ def test_what_breaks_the_convention_is_left_out_and_told(
         b'{"resourceMetrics": [{"scopeMetrics": [{"metrics": [7]}]}]}',
     ],
 )
-def test_what_is_no_metrics_is_a_400(endpoint: Endpoint, body: bytes) -> None:
+def test_a_body_without_metrics_is_a_400(endpoint: Endpoint, body: bytes) -> None:
     answer = endpoint.send(body, headers={"Content-Encoding": None}, path=METRICS)
     assert answer.status == 400 and answer.json["code"] in ("bad_request", "not_json")
 
@@ -347,7 +343,7 @@ def test_any_bytes_are_metrics_or_refused(body: bytes) -> None:
         assert isinstance(found, dict)
 
 
-def test_metrics_of_others_are_taken_and_left_alone(endpoint: Endpoint) -> None:
+def test_other_metrics_are_accepted_and_ignored(endpoint: Endpoint) -> None:
     metrics = _metrics({**TIMES, "scale": 5}, name="http.server.request.duration")
     assert (
         endpoint.send(

@@ -1,5 +1,5 @@
-"""Whatever order ranges come in, every number is counted once: as acknowledged, as awaited, or as
-given up."""
+"""In any order of ranges, every number is counted once: as acknowledged, as expected, or as
+lost."""
 
 import random
 
@@ -22,7 +22,7 @@ ranges = st.tuples(st.integers(1, 300), st.integers(0, 12)).map(
 
 
 @given(st.lists(ranges, max_size=80))
-def test_what_is_new_is_what_no_number_of_was_seen(arrivals: list[tuple[int, int]]) -> None:
+def test_a_range_is_new_if_none_of_its_numbers_was_seen(arrivals: list[tuple[int, int]]) -> None:
     coverage, seen = Coverage(), set[int]()
     for first, last in arrivals:
         numbers = set(range(first, last + 1))
@@ -85,7 +85,7 @@ def test_the_oldest_gap_is_closed_counted_and_stays_closed() -> None:
 
 
 @pytest.mark.parametrize("stored", [([], [], 0), ([[1, 5], [9, 9]], [[3, 3]], 1)])
-def test_what_was_stored_comes_back(stored: tuple[list[list[int]], list[list[int]], int]) -> None:
+def test_stored_ranges_are_read_back(stored: tuple[list[list[int]], list[list[int]], int]) -> None:
     coverage = Coverage.of(*stored)
     assert (
         [list(pair) for pair in coverage.ranges],

@@ -1,4 +1,4 @@
-"""Every refusal is counted by project, hour and code, without a write for each."""
+"""Every refusal is counted by project, hour and code, without a database write for each."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tests.dashboard.ingest.conftest import Endpoint
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_by_code_of_request_and_report(
+def test_refusals_are_counted_by_code_of_request_and_report(
     endpoint: Endpoint, make_request: Callable[..., Request], project: Project
 ) -> None:
     for _ in range(3):

@@ -1,5 +1,5 @@
-"""More stalled calls than calls, and negative or absurd durations, are refused with the field's
-name; nothing of them is added."""
+"""More stalled calls than calls, and negative or absurd durations, are refused with the name of the
+field, and add nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WRONG: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
-def test_each_is_refused_by_name_and_adds_nothing(
+def test_each_invalid_value_is_refused_by_name_and_adds_nothing(
     endpoint: Endpoint, make_request: Callable[..., Request]
 ) -> None:
     text = json.dumps(encode(make_request(minutes=2, first_seq=101)))

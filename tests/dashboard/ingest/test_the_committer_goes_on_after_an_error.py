@@ -1,5 +1,5 @@
-"""An error that no code expects costs the requests of one group a second try, and never the thread
-that commits."""
+"""An unexpected error costs the requests of one group a second attempt, and never ends the
+committing thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def well() -> Iterator[None]:
 def fails(
     monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException, times: int
 ) -> list[int]:
-    """The place raises the error so many times, then does its work."""
+    """Makes the function raise the error this number of times and then work."""
     works, seen = getattr(group_commit, place), [0]
 
     def sometimes(*given: Any) -> Any:
@@ -67,7 +67,7 @@ def test_the_next_reports_are_committed(
     assert endpoint.report(make_request(instance=1)).status == 200
 
 
-def test_requests_under_way_are_answered_at_once(
+def test_pending_requests_are_answered_immediately(
     endpoint: Endpoint, make_request: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fails(monkeypatch, "commit_group", KeyError("lost"), times=1)
@@ -79,19 +79,19 @@ def test_requests_under_way_are_answered_at_once(
     assert endpoint.report(make_request(instance=1)).status == 200
 
 
-def test_a_thread_that_is_gone_is_replaced(
+def test_a_dead_thread_is_replaced(
     endpoint: Endpoint, make_request: Callable[..., Request]
 ) -> None:
     COMMITTER.start()
     dead = COMMITTER._thread
     assert dead is not None
-    COMMITTER._queue.put(None)  # it ends without anyone knowing, as by an error in the interpreter
+    COMMITTER._queue.put(None)  # the thread ends silently, as after an error in the interpreter
     dead.join(10)
     assert not dead.is_alive()
     assert endpoint.report(make_request(instance=1)).status == 200
 
 
-def test_readiness_asks_the_committer(
+def test_readiness_checks_the_committer(
     client: Client,
     endpoint: Endpoint,
     make_request: Callable[..., Request],

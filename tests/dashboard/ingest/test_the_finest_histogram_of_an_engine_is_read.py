@@ -1,5 +1,5 @@
-"""vLLM's own buckets begin at 300 ms, those of its HTTP server at 10 ms: the finer ones are read
-where they are of the same requests."""
+"""The buckets of vLLM begin at 300 ms, those of its HTTP server at 10 ms: the finer buckets are
+read if they cover the same requests."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FAST = 'http_request_duration_highr_seconds_bucket{{le="{1}"}} {0}\n'
 
 
 def polled(text: str, polls: int) -> str:
-    """The same answer of a server that was asked for its models so many times, in under 10 ms
-    each."""
+    """The same response of a server whose list of models was polled this number of times, each in
+    under 10 ms."""
     lines = []
     for line in text.splitlines():
         name, _, count = line.rpartition(" ")
@@ -31,7 +31,7 @@ def polled(text: str, polls: int) -> str:
 
 @pytest.mark.parametrize("name", RECORDED)
 @pytest.mark.parametrize("q", [0.5, 0.95, 0.99])
-def test_each_quantile_lies_in_the_bucket_of_the_true_one(name: str, q: float) -> None:
+def test_each_quantile_lies_in_the_bucket_of_the_true_value(name: str, q: float) -> None:
     found = snapshot_read(answer(name), VLLM)
     fine, real = found.parts["HTTP request"], truth(name, FRONT)
     sketch = build_sketch(fine.bounds, fine.counts, fine.total)
@@ -42,14 +42,14 @@ def test_each_quantile_lies_in_the_bucket_of_the_true_one(name: str, q: float) -
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_the_engines_own_histogram_knows_a_bound_and_the_mean(name: str) -> None:
+def test_the_engines_own_histogram_gives_a_bound_and_the_mean(name: str) -> None:
     own, real = snapshot_read(answer(name), VLLM).parts["request"], truth(name, OWN)
     sketch = build_sketch(own.bounds, own.counts, own.total)
     assert real.bucket(0.5) == (0.0, 0.3) and sketch.quantile(0.5) is None
     assert sketch.sum / sketch.count == pytest.approx(real.mean)
 
 
-def test_a_request_is_counted_once_and_as_the_server_timed_it() -> None:
+def test_a_request_is_counted_once_with_the_time_of_the_server() -> None:
     parts = VLLM.select_parts(snapshot_read(answer("default"), VLLM).parts)
     assert [part.region for part in parts if part.outermost] == ["HTTP request"]
     assert [part.region for part in parts] == [
@@ -63,10 +63,8 @@ def test_a_request_is_counted_once_and_as_the_server_timed_it() -> None:
 
 
 @pytest.mark.parametrize(("polls", "read"), [(0, True), (60, True), (70, False), (5000, False)])
-def test_times_that_are_mostly_of_something_else_are_not_taken_for_requests(
-    polls: int, read: bool
-) -> None:
-    """Of 1,200 requests 60 polls are under a twentieth, 70 are over it."""
+def test_a_histogram_with_mostly_other_requests_is_not_used(polls: int, read: bool) -> None:
+    """Of 1,200 requests, 60 polls are under a twentieth, 70 are over a twentieth."""
     found = snapshot_read(polled(answer("default"), polls), VLLM)
     assert ("HTTP request" in found.parts) is read and "request" in found.parts and not found.absent
 
@@ -74,7 +72,7 @@ def test_times_that_are_mostly_of_something_else_are_not_taken_for_requests(
 @pytest.mark.parametrize(
     "name", ["http_request_duration_seconds", "http_request_duration_highr_seconds"]
 )
-def test_without_either_histogram_of_the_server_the_engines_own_is_read(name: str) -> None:
+def test_without_a_histogram_of_the_server_the_engines_own_is_read(name: str) -> None:
     text = "\n".join(
         line
         for line in answer("default").splitlines()
@@ -83,7 +81,7 @@ def test_without_either_histogram_of_the_server_the_engines_own_is_read(name: st
     assert set(snapshot_read(text + "\n", VLLM).parts) == {"request", "first token", "next token"}
 
 
-def test_what_came_between_two_answers_is_of_both_histograms() -> None:
+def test_the_difference_of_two_responses_covers_both_histograms() -> None:
     first, second = (snapshot_read(answer("default", times=times), VLLM) for times in (1, 3))
     kept = Snapshot.from_json(first.as_json())
     found = diff_snapshots(kept, second)
@@ -91,7 +89,7 @@ def test_what_came_between_two_answers_is_of_both_histograms() -> None:
     assert sum(found.parts["request"].counts) == 2 * truth("default", OWN).count
 
 
-def test_the_capability_says_which_histogram_a_latency_is_of() -> None:
+def test_the_capability_names_the_histogram_of_a_latency() -> None:
     bounds = {
         name: one.bounds for name, one in snapshot_read(answer("default"), VLLM).parts.items()
     }

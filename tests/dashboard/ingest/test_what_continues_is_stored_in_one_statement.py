@@ -1,5 +1,5 @@
-"""PostgreSQL stores in one statement what continues its sender's newest range; whatever else comes
-leaves the same rows behind."""
+"""PostgreSQL stores reports that continue their sender's newest range in one statement; any other
+sequence leaves the same rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def batch_of(
 
 @given(groups=GROUPS)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_groups_of_any_ranges_are_stored_as_the_arithmetic_of_ranges_says(
+def test_any_groups_of_ranges_are_stored_as_the_range_arithmetic_predicts(
     groups: list, make_request: Make, project: Project
 ) -> None:  # type: ignore[type-arg]
     InboxRow.objects.all().delete()
@@ -75,7 +75,7 @@ def test_any_groups_of_any_ranges_are_stored_as_the_arithmetic_of_ranges_says(
         assert [tuple(pair) for pair in sender.ranges] == again.ranges if sender else not rows
 
 
-def test_only_what_continues_is_appended(make_request: Make, project: Project) -> None:
+def test_only_continuing_ranges_are_appended(make_request: Make, project: Project) -> None:
     first = batch_of(make_request, project, 0, [(1, 1), (2, 4)])
     gap = batch_of(make_request, project, 1, [(1, 1), (3, 3)])
     same_again = batch_of(make_request, project, 0, [(5, 5)])
@@ -92,7 +92,7 @@ def test_only_what_continues_is_appended(make_request: Make, project: Project) -
     assert Sender.objects.get().ranges == [[1, 5]]
 
 
-def test_a_commit_is_durable_whatever_the_server_was_told(
+def test_a_commit_is_durable_despite_the_setting_of_the_server(
     make_request: Make, project: Project
 ) -> None:
     if connection.vendor != "postgresql":
@@ -105,9 +105,7 @@ def test_a_commit_is_durable_whatever_the_server_was_told(
     connection.close()
 
 
-def test_a_request_gives_up_after_its_time_and_is_not_stored_later(
-    make_request: Make, project: Project
-) -> None:
+def test_a_request_that_timed_out_is_not_stored_later(make_request: Make, project: Project) -> None:
     waiting = PendingBatch(batch_of(make_request, project, 0, [(1, 1)]))
     with pytest.raises(RefusalError, match="too slow"):
         waiting.result(0.01)
@@ -115,7 +113,7 @@ def test_a_request_gives_up_after_its_time_and_is_not_stored_later(
 
 
 @pytest.mark.postgresql_only
-def test_the_statement_is_planned_once_a_connection(make_request: Make, project: Project) -> None:
+def test_the_statement_is_planned_once_per_connection(make_request: Make, project: Project) -> None:
     for seq in (1, 2, 3):
         assert reports_append([batch_of(make_request, project, 0, [(seq, seq)])])[0] is not None
     with connection.cursor() as cursor:

@@ -1,5 +1,5 @@
-"""What vLLM 0.32.0 answered and logged on a CPU, and what SGLang 0.5.23's own collector writes, is
-read as they counted it."""
+"""Responses and logs of vLLM 0.32.0 on a CPU, and output of SGLang 0.5.23's own collector, are read
+with the engines' own counts."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ COUNTED = {
 
 
 @pytest.mark.django_db
-def test_what_a_real_vllm_counted_is_what_is_stored(
+def test_the_counters_of_a_real_vllm_are_stored(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred completions of 24 tokens lie between the two answers; the seconds are vLLM's own
+    """A hundred completions of 24 tokens lie between the two responses; the seconds are vLLM's own
     sums."""
     address = "https://llm.example.com/metrics"
     engine_add(project=project, url=address, engine="vllm", model="tiny", version="1")
@@ -68,8 +68,8 @@ def test_the_real_collector_of_sglang_is_read_over_all_its_labels() -> None:
 
 
 @pytest.mark.parametrize("spoiled", ["NaN", "-1", "1e300"])
-def test_a_count_of_failures_with_a_part_that_is_no_count_is_unknown(spoiled: str) -> None:
-    """Left out, that part would come back later as so many failures at once."""
+def test_a_failure_count_with_an_invalid_part_is_unknown(spoiled: str) -> None:
+    """If the invalid part were ignored, its failures would appear later all at once."""
     text = "# TYPE vllm:request_success_total counter\n" + "".join(
         f'vllm:request_success_total{{engine="{engine}",finished_reason="error"}} {count}\n'
         for engine, count in enumerate(("100", spoiled))
@@ -85,15 +85,15 @@ INFO 11-23 15:05:30 [gpu_model_runner.py:6582] Graph capturing finished in 4 sec
 INFO 11-23 15:05:31 [mm_encoder_model_runner.py:95] Encoder graph capturing finished in 2 secs, took 0.10 GiB (3 graphs)
 INFO 11-23 15:05:31 [core.py:402] init engine (profile, create kv cache, warmup model) took 20.03 s (compilation: 12.75 s)
 """
-"""The words of vLLM 0.32.0 where it has a graphics card: two parts on two ranks, and an encoder's
-graphs."""
+"""Log lines of vLLM 0.32.0 with a graphics card: two parts on two ranks, and graphs of an
+encoder."""
 TOGETHER = (
     "INFO [backbone] torch.compile and initial profiling/warmup run together took 7.50 s in total\n"
 )
 RUNNERS = """[2026-11-22 12:29:20] Capture target prefill CUDA graph end. elapsed=3.00 s, mem usage=0.50 GB, avail mem=0.53 GB.
 [2026-11-22 12:29:28] Capture target decode CUDA graph end. bs=[1, 2, 4], elapsed=7.25 s, mem usage=0.93 GB, avail mem=0.53 GB.
 """
-"""The words of SGLang 0.5.23: the sizes of the batches may stand before the seconds."""
+"""Log lines of SGLang 0.5.23: the batch sizes may come before the seconds."""
 
 
 @pytest.mark.parametrize(
@@ -105,5 +105,5 @@ RUNNERS = """[2026-11-22 12:29:20] Capture target prefill CUDA graph end. elapse
         (RUNNERS, {"CUDA graphs": 10.25}),
     ],
 )
-def test_a_log_is_read_in_the_words_of_its_release(log: str, stages: dict[str, float]) -> None:
+def test_a_log_is_read_in_the_format_of_its_release(log: str, stages: dict[str, float]) -> None:
     assert stages_read(log.splitlines()) == stages

@@ -1,5 +1,5 @@
-"""Attacks on the mail of an invitation: addresses, notes and names that would be headers, text of
-the mail, or markup of the page."""
+"""Attacks on the invitation mail: addresses, notes and names that try to add headers, mail text or
+page markup."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def raw() -> bytes:
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_an_address_that_is_more_than_one_is_refused(
+def test_an_entry_with_more_than_one_address_is_refused(
     signed_in: Client, project: Project, address: str
 ) -> None:
     answer = signed_in.post(INVITE, {"role": "viewer", "email": address})
@@ -66,13 +66,13 @@ def test_an_address_that_is_more_than_one_is_refused(
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_a_channel_of_alerts_takes_no_such_address_either(address: str) -> None:
+def test_an_alert_channel_refuses_such_an_address_too(address: str) -> None:
     with pytest.raises(ValueError, match="This is not a mail address"):
         Email().address_check(address)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_of_a_project_stays_in_its_subject(
+def test_a_project_name_stays_within_the_subject(
     signed_in: Client, project: Project, name: str
 ) -> None:
     Project.objects.update(name=name)

@@ -1,5 +1,5 @@
-"""Attacks on invitations: guessed, used twice at once, and used by a link that ended while its page
-was open."""
+"""Attacks on invitations: guessed links, concurrent use, and links that end while their page is
+open."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def made(project: Project, user: User, role: str = "operator") -> str:
 
 
 def once_seen(monkeypatch: pytest.MonkeyPatch, then: Callable[[Invitation], Any]) -> None:
-    """Something happens after the page has found its invitation, and before it is taken."""
+    """Runs a callback after the page has found its invitation and before the invitation is
+    accepted."""
 
     def look(text: str) -> Invitation | None:
         if (found := find_invitation(text)) is not None:
@@ -59,7 +60,7 @@ def at_once(what: list[Callable[[], int]]) -> list[int]:
         return sorted(threads.map(run, what))
 
 
-def test_guessing_links_ends_in_too_many_tries(project: Project, user: User) -> None:
+def test_guessing_links_is_limited(project: Project, user: User) -> None:
     path = made(project, user)
     statuses = [
         Client(REMOTE_ADDR="203.0.113.7").get(f"/invitations/{number:043d}/").status_code
@@ -82,7 +83,7 @@ def test_guessing_links_ends_in_too_many_tries(project: Project, user: User) -> 
         lambda _: "%",
     ],
 )
-def test_what_is_nearly_a_link_is_none(
+def test_a_nearly_correct_link_is_invalid(
     project: Project, user: User, change: Callable[[str], str]
 ) -> None:
     text = invitation_create(project=project, role="viewer", actor=user)[1]
@@ -93,7 +94,7 @@ def test_what_is_nearly_a_link_is_none(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_four_who_use_a_link_at_once_one_is_in(
+def test_one_of_four_concurrent_users_of_a_link_becomes_a_member(
     project: Project, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, together = made(project, user), Barrier(4)
@@ -110,7 +111,7 @@ def test_of_four_who_use_a_link_at_once_one_is_in(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_takes_two_links_at_once_has_the_greater_role(
+def test_a_person_who_accepts_two_links_at_once_gets_the_greater_role(
     project: Project, user: User, make_user: MakeUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths, together, oscar = (
@@ -155,7 +156,7 @@ ENDS = [demoted, removed, closed, expired, taken_back]
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_link_that_ends_while_its_page_is_open_lets_no_one_in(
+def test_a_link_that_ends_while_its_page_is_open_admits_no_one(
     project: Project,
     user: User,
     make_user: MakeUser,
@@ -179,7 +180,7 @@ def test_a_link_that_ends_while_its_page_is_open_lets_no_one_in(
 
 
 @pytest.mark.parametrize("end", [demoted, closed])
-def test_a_link_of_who_lost_the_right_to_invite_leads_nowhere(
+def test_a_link_ends_when_its_creator_loses_the_right_to_invite(
     project: Project, user: User, end: Callable[[Invitation], None]
 ) -> None:
     path = made(project, user)
@@ -188,11 +189,11 @@ def test_a_link_of_who_lost_the_right_to_invite_leads_nowhere(
     assert answer.status_code == 404 and not User.objects.filter(username="eve").exists()
 
 
-def test_the_record_says_who_took_a_link_that_was_mailed_to_another(
+def test_the_audit_log_names_the_person_who_used_a_mailed_link(
     project: Project, user: User, make_user: MakeUser
 ) -> None:
-    """By design a link is for the person who has it, so the members' page and the record name the
-    person, not the address."""
+    """By design a link works for any person who has it, so the members' page and the audit log name
+    the person, not the mail address."""
     text = invitation_create(project=project, role="viewer", note="mara@example.com", actor=user)[1]
     sign_in(Client(), make_user("oscar")).post(f"/invitations/{text}/")
     assert AuditEntry.objects.get(action="invitation.accept").actor_name == "oscar"

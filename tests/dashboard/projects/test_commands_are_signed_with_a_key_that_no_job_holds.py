@@ -1,4 +1,4 @@
-"""The dashboard signs commands with a key pair whose private half is stored nowhere; jobs are given
+"""The dashboard signs commands with a key pair: the private half is not stored, and jobs receive
 the public half."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Issue = Callable[[Project], dict[str, Any]]
 
 @pytest.fixture
 def issue() -> Iterator[Issue]:
-    """Issues a command, and answers it as an instance is given it."""
+    """Issues a command and returns it as an instance receives it."""
 
     def issued(project: Project) -> dict[str, Any]:
         key, now = derive_command_key(project), clock.unix()
@@ -63,12 +63,12 @@ def issue() -> Iterator[Issue]:
 
 
 def opened(given: dict[str, Any], public_key: str) -> Command:
-    """As an agent with this public key opens it."""
+    """The command as an agent with this public key verifies it."""
     return command_open_public(given, public_key, PublicKey(bytes.fromhex(public_key)).verify)
 
 
 @pytest.mark.django_db
-def test_an_agent_opens_what_the_dashboard_signs(project: Project, issue: Issue) -> None:
+def test_an_agent_verifies_a_command_of_the_dashboard(project: Project, issue: Issue) -> None:
     command_key_create(project=project, actor_name="tests")
     given = issue(project)
     [public] = list_public_keys(project)
@@ -76,7 +76,7 @@ def test_an_agent_opens_what_the_dashboard_signs(project: Project, issue: Issue)
 
 
 @pytest.mark.django_db
-def test_the_same_message_carries_the_mac_for_agents_of_the_release_before(
+def test_the_same_message_has_the_mac_for_agents_of_the_previous_release(
     project: Project, issue: Issue
 ) -> None:
     key = command_key_create(project=project, actor_name="tests")
@@ -86,7 +86,7 @@ def test_the_same_message_carries_the_mac_for_agents_of_the_release_before(
 
 
 @pytest.mark.django_db
-def test_the_public_key_before_verifies_until_the_key_is_replaced_twice(
+def test_the_previous_public_key_verifies_until_the_key_is_replaced_twice(
     project: Project, issue: Issue
 ) -> None:
     command_key_create(project=project, actor_name="tests")
@@ -118,7 +118,7 @@ def test_another_project_signs_with_another_key(
 
 
 @pytest.mark.django_db
-def test_the_nonce_of_another_project_makes_another_key(
+def test_the_nonce_of_another_project_derives_another_key(
     project: Project, other_project: Project
 ) -> None:
     command_key_create(project=project, actor_name="tests")
@@ -127,7 +127,7 @@ def test_the_nonce_of_another_project_makes_another_key(
 
 
 @pytest.mark.django_db
-def test_neither_the_symmetric_key_nor_the_database_alone_makes_the_private_one(
+def test_the_private_key_needs_both_the_pepper_and_the_database(
     project: Project, settings: LazySettings
 ) -> None:
     text = command_key_create(project=project, actor_name="tests")
@@ -141,7 +141,7 @@ def test_neither_the_symmetric_key_nor_the_database_alone_makes_the_private_one(
 
 
 @pytest.mark.django_db
-def test_what_became_of_the_public_key_is_on_record(project: Project) -> None:
+def test_changes_of_the_public_key_are_in_the_audit_log(project: Project) -> None:
     command_key_create(project=project, actor_name="tests")
     command_key_create(project=project, actor_name="tests")
     second, first = list_public_keys(project)
@@ -150,7 +150,7 @@ def test_what_became_of_the_public_key_is_on_record(project: Project) -> None:
 
 
 @pytest.mark.django_db
-def test_a_project_whose_key_was_made_by_the_release_before_has_a_public_one(
+def test_a_project_with_a_key_of_the_previous_release_has_a_public_key(
     project: Project,
 ) -> None:
     project.settings = {"command_key": {"nonce": "0" * 32, "made_at": "2026-01-01T00:00:00+00:00"}}
@@ -159,15 +159,15 @@ def test_a_project_whose_key_was_made_by_the_release_before_has_a_public_one(
 
 
 @pytest.mark.django_db
-def test_a_project_without_a_key_has_no_public_one(project: Project) -> None:
+def test_a_project_without_a_key_has_no_public_key(project: Project) -> None:
     assert list_public_keys(project) == []
 
 
 @pytest.mark.django_db
-def test_a_row_that_was_written_without_signatures_gets_none_on_its_way(
+def test_a_row_that_was_written_without_signatures_is_sent_without_them(
     project: Project, issue: Issue
 ) -> None:
-    """As the release before writes it, or a person with access to the database."""
+    """The row as the previous release, or a person with database access, writes it."""
     command_key_create(project=project, actor_name="tests")
     issue(project)
     Row.objects.update(signatures=None)

@@ -1,5 +1,5 @@
-"""Days that things are kept are a project's settings: bounded, shown, changed by a command, and in
-the audit record."""
+"""Retention in days is a project setting: bounded, shown, changed by a command, and in the audit
+log."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ from dashboard.projects.retention import (
 pytestmark = pytest.mark.django_db
 
 
-def said(*words: str) -> str:
+def run_command(*words: str) -> str:
     out = StringIO()
     call_command("retention", *words, stdout=out)
     return out.getvalue()
 
 
-def test_a_project_that_says_nothing_keeps_the_usual(project: Project) -> None:
+def test_a_project_without_settings_uses_the_defaults(project: Project) -> None:
     assert read_retention(project.settings) == Retention(
         instance_minutes=8, version_minutes=35, version_hours=400, compile_events=35
     )
-    assert "instance_minutes     8 days" in said()
+    assert "instance_minutes     8 days" in run_command()
 
 
-def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
+def test_a_change_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
     project.settings = {"limits": {"series": 7}}
     project.save()
-    text = said("--project", project.slug, "--set", "instance_minutes=14", "version_hours=800")
+    text = run_command(
+        "--project", project.slug, "--set", "instance_minutes=14", "version_hours=800"
+    )
     assert "instance_minutes    14 days  (8 to 90, usually 8)" in text
     assert other_project.slug not in text
     project.refresh_from_db()
@@ -44,7 +46,7 @@ def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project
     assert project.settings["limits"] == {"series": 7}
     entry = AuditEntry.objects.get(action="retention.set")
     assert (entry.before["version_hours"], entry.after["version_hours"]) == (400, 800)
-    said("--project", project.slug, "--set", "instance_minutes=8")
+    run_command("--project", project.slug, "--set", "instance_minutes=8")
     project.refresh_from_db()
     assert project.settings["retention"] == {"version_hours": 800}
 
@@ -69,31 +71,31 @@ def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project
         ("version_hours", "version_hours is not valid"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_with_a_sentence(
+def test_an_invalid_retention_is_refused_with_a_sentence(
     project: Project, words: str, sentence: str
 ) -> None:
     with pytest.raises(CommandError) as refused:
-        said("--project", project.slug, "--set", *words.split())
+        run_command("--project", project.slug, "--set", *words.split())
     assert sentence in str(refused.value)
     project.refresh_from_db()
     assert project.settings == {}
 
 
-def test_a_project_that_is_not_there_is_refused(project: Project) -> None:
-    with pytest.raises(CommandError, match="no project 'nobody'"):
-        said("--project", "nobody")
+def test_an_unknown_project_is_refused(project: Project) -> None:
+    with pytest.raises(CommandError, match="no project 'missing'"):
+        run_command("--project", "missing")
     with pytest.raises(CommandError, match="--set requires --project"):
-        said("--set", "version_hours=500")
+        run_command("--set", "version_hours=500")
 
 
 @pytest.mark.parametrize(
     "stored", [None, "8", {"instance_minutes": "9"}, {"instance_minutes": 10**9}, {"unknown": 9}]
 )
-def test_rubbish_in_the_settings_keeps_the_usual(stored: object) -> None:
+def test_invalid_stored_settings_fall_back_to_the_defaults(stored: object) -> None:
     assert read_retention({"retention": stored}) == Retention()
 
 
-def test_what_several_projects_share_is_kept_for_the_longest() -> None:
+def test_shared_rows_are_kept_for_the_longest_retention() -> None:
     assert longest_retention(
         [Retention(instance_minutes=30), Retention(version_hours=900)]
     ) == Retention(instance_minutes=30, version_hours=900)

@@ -1,4 +1,4 @@
-"""The rate of a project is shown, changed by a command, bounded, and in the audit record."""
+"""The rate limit of a project is shown, changed by a command, bounded, and in the audit log."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dashboard.projects.rate_limit import DEFAULT_REPORTS_PER_SECOND, read_quota
 pytestmark = pytest.mark.django_db
 
 
-def said(*words: str) -> str:
+def run_command(*words: str) -> str:
     out = StringIO()
     call_command("rate", *words, stdout=out)
     return out.getvalue()
 
 
-def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
+def test_a_change_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
     assert (
         read_rate(project.settings) == DEFAULT_REPORTS_PER_SECOND
-        and "reports_per_second    5,000\n" in said()
+        and "reports_per_second    5,000\n" in run_command()
     )
-    text = said("--project", project.slug, "--set", "reports_per_second=200")
+    text = run_command("--project", project.slug, "--set", "reports_per_second=200")
     assert "reports_per_second      200  (usually 5,000)" in text and other_project.slug not in text
     project.refresh_from_db()
     assert read_rate(project.settings) == 200
@@ -36,15 +36,17 @@ def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project
     )
 
 
-def test_how_many_may_wait_is_set_beside_it(project: Project) -> None:
-    text = said("--project", project.slug, "--set", "reports_waiting=900", "reports_per_second=7")
+def test_the_quota_of_waiting_reports_is_set_independently(project: Project) -> None:
+    text = run_command(
+        "--project", project.slug, "--set", "reports_waiting=900", "reports_per_second=7"
+    )
     assert (
         "reports_waiting         900  (usually 200,000)" in text
         and "reports_per_second        7  (usually 5,000)" in text
     )
     project.refresh_from_db()
     assert read_quota(project.settings) == {"reports_per_second": 7.0, "reports_waiting": 900}
-    assert "reports_waiting         900" in said(
+    assert "reports_waiting         900" in run_command(
         "--project", project.slug, "--set", "reports_per_second=8"
     )
 
@@ -67,15 +69,15 @@ def test_how_many_may_wait_is_set_beside_it(project: Project) -> None:
         ),
     ],
 )
-def test_what_cannot_be_a_rate_is_refused_with_a_sentence(
+def test_an_invalid_rate_is_refused_with_a_sentence(
     project: Project, word: str, sentence: str
 ) -> None:
     with pytest.raises(CommandError, match=sentence):
-        said("--project", project.slug, "--set", word)
+        run_command("--project", project.slug, "--set", word)
 
 
-def test_a_change_names_its_project(project: Project) -> None:
+def test_a_change_requires_a_project(project: Project) -> None:
     with pytest.raises(CommandError, match="--set requires --project"):
-        said("--set", "reports_per_second=5")
+        run_command("--set", "reports_per_second=5")
     with pytest.raises(CommandError, match="There is no project 'elsewhere'"):
-        said("--project", "elsewhere")
+        run_command("--project", "elsewhere")

@@ -1,5 +1,5 @@
-"""A key works until it expires or is revoked; only its hash is stored, and its use is noted to the
-minute."""
+"""A key works until it expires or is revoked; only its hash is stored, and its last use is recorded
+to the minute."""
 
 import re
 import time
@@ -26,7 +26,7 @@ from dashboard.projects.services import key_create, key_record_exposure, key_rev
 pytestmark = pytest.mark.django_db
 
 
-def test_the_text_has_its_shape_and_its_checksum() -> None:
+def test_the_text_of_a_key_has_a_fixed_shape_and_a_checksum() -> None:
     for kind in ("ing", "api", "dep"):
         made = key_text_generate(kind)
         assert re.fullmatch(rf"cw_{kind}_[0-9A-Za-z]{{8}}_[0-9A-Za-z]{{49}}", made.text)
@@ -54,20 +54,22 @@ def test_only_a_hash_is_stored_and_it_needs_the_pepper(project: Project) -> None
     assert text[16:] not in repr(row.__dict__)
 
 
-def test_a_key_speaks_for_its_project(project: Project, other_project: Project) -> None:
+def test_a_key_identifies_its_project(project: Project, other_project: Project) -> None:
     for owner in (project, other_project):
         known = key_check(key_create(project=owner, kind="api")[1])
         assert known is not None and (known.project_id, known.kind) == (owner.pk, "api")
 
 
-def test_right_lookup_but_wrong_secret_is_unknown(project: Project) -> None:
+def test_a_right_lookup_with_a_wrong_secret_is_unknown(project: Project) -> None:
     key, _ = key_create(project=project)
     other = key_text_generate("ing")
     Key.objects.filter(pk=key.pk).update(lookup=other.lookup)
     assert key_check(other.text) is None
 
 
-def test_of_many_threads_that_know_nothing_one_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_many_threads_without_a_cache_entry_queries_the_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made, asked = key_text_generate("ing"), list[str]()
 
     def find(lookup: str, kind: str, digest: bytes) -> VerifiedKey:
@@ -77,14 +79,14 @@ def test_of_many_threads_that_know_nothing_one_asks(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(key_auth, "_query_key", find)
     for name in ("REFRESH_WAIT_S", "CACHE_FRESH_S", "CACHE_USABLE_DURING_REFRESH_S"):
-        monkeypatch.setattr(key_auth, name, 60.0)  # however slow the machine is
+        monkeypatch.setattr(key_auth, name, 60.0)  # on a slow machine as well
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(key_check, [made.text] * 16))
     assert asked == [made.lookup]
     assert all(known is not None and known.project_id == 1 for known in found)
 
 
-def test_expired_at_once_even_if_remembered(
+def test_a_cached_key_expires_immediately(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, text = key_create(project=project, expires_at=clock.now() + timedelta(hours=1))
@@ -94,7 +96,7 @@ def test_expired_at_once_even_if_remembered(
     assert key_check(text) is None
 
 
-def test_revoked_when_the_memory_is_half_a_second_old(
+def test_a_revocation_takes_effect_when_the_cache_entry_is_half_a_second_old(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, text = key_create(project=project)
@@ -105,7 +107,7 @@ def test_revoked_when_the_memory_is_half_a_second_old(
     assert key_auth.CACHE_FRESH_S < 1.0 and key_check(text) is None
 
 
-def test_a_second_check_asks_nothing_and_use_is_noted_once_a_minute(project: Project) -> None:
+def test_a_second_check_needs_no_query_and_use_is_recorded_once_a_minute(project: Project) -> None:
     key, text = key_create(project=project)
     key_check(text)
     noted = Key.objects.get(pk=key.pk).last_used_at
@@ -122,7 +124,7 @@ def test_a_second_check_asks_nothing_and_use_is_noted_once_a_minute(project: Pro
     assert [query["sql"].split()[0] for query in queries.captured_queries] == ["SELECT"]
 
 
-def test_two_keys_live_side_by_side_while_rotating(project: Project) -> None:
+def test_two_keys_work_during_a_rotation(project: Project) -> None:
     (old, old_text), (_, new_text) = key_create(project=project), key_create(project=project)
     assert key_check(old_text) and key_check(new_text)
     key_revoke(key=old)
@@ -130,7 +132,7 @@ def test_two_keys_live_side_by_side_while_rotating(project: Project) -> None:
     assert key_check(old_text) is None and key_check(new_text)
 
 
-def test_exposure_is_noted_once_a_minute(project: Project) -> None:
+def test_exposure_is_recorded_once_a_minute(project: Project) -> None:
     from dashboard.accounts.models import AuditEntry
 
     key, _ = key_create(project=project)
@@ -139,11 +141,11 @@ def test_exposure_is_noted_once_a_minute(project: Project) -> None:
     assert AuditEntry.objects.filter(action="key.exposed").count() == 1
 
 
-def test_a_flood_of_made_up_keys_forgets_none_that_works(
+def test_a_flood_of_invalid_keys_evicts_no_valid_key(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_auth, "MAX_CACHED_KEYS", 8)
-    monkeypatch.setattr(key_auth, "CACHE_FRESH_S", 60.0)  # a busy machine takes long for the flood
+    monkeypatch.setattr(key_auth, "CACHE_FRESH_S", 60.0)  # the flood takes long on a busy machine
     _, text = key_create(project=project)
     assert key_check(text) is not None
     for _ in range(20):
@@ -153,7 +155,7 @@ def test_a_flood_of_made_up_keys_forgets_none_that_works(
     assert len(caught) == 0 and len(key_auth._invalid_cache) <= 8
 
 
-def test_a_key_that_is_made_after_it_was_refused_works(
+def test_a_key_that_is_created_after_its_refusal_works(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, text = key_create(project=project)

@@ -1,4 +1,4 @@
-"""`setup_project` makes a person, a project and a key once, shows them once, and a second start
+"""`setup_project` creates a person, a project and a key once and shows them once; a second run
 changes nothing."""
 
 from io import StringIO
@@ -22,7 +22,7 @@ def run(*arguments: str) -> dict[str, str]:
     }
 
 
-def test_first_and_second_start() -> None:
+def test_first_and_second_run() -> None:
     first = run("--name", "Ad Ranking", "--user", "ada")
     assert first["project"] == "ad-ranking" and first["user"] == "ada"
     known = key_check(first["key"])
@@ -34,17 +34,17 @@ def test_first_and_second_start() -> None:
     assert (Key.objects.count(), User.objects.count(), Project.objects.count()) == (1, 1, 1)
 
 
-def test_without_a_person() -> None:
+def test_setup_without_a_person() -> None:
     assert set(run("--name", "Ranking")) == {"project", "key"}
     assert not User.objects.exists()
 
 
-def test_a_name_without_letters_is_a_sentence() -> None:
+def test_a_name_without_letters_is_one_sentence() -> None:
     with pytest.raises(CommandError, match="cannot be blank"):
         run("--name", "!!!")
 
 
-def test_each_step_is_in_the_record() -> None:
+def test_each_step_is_in_the_audit_log() -> None:
     run("--name", "Ranking", "--user", "ada")
     assert list(AuditEntry.objects.order_by("pk").values_list("action", flat=True)) == [
         "user.create",

@@ -1,5 +1,4 @@
-"""Nobody sees a project without being a member of it, and nobody does more than their role
-allows."""
+"""Access to a project requires a membership, and each role permits only its own actions."""
 
 from collections.abc import Callable
 
@@ -23,14 +22,14 @@ pytestmark = pytest.mark.django_db
 MakeUser = Callable[..., User]
 
 
-def test_a_member_comes_in(project: Project, make_user: MakeUser) -> None:
+def test_a_member_can_open_the_project(project: Project, make_user: MakeUser) -> None:
     for number, role in enumerate(Role):
         member = make_user(f"member{number}", project, role)
         assert get_project_or_404(member, project.slug) == project
         assert find_member_role(member, project) == role
 
 
-def test_a_stranger_a_missing_project_and_nobody_see_the_same_404(
+def test_strangers_visitors_and_missing_projects_get_the_same_404(
     project: Project, other_project: Project, make_user: MakeUser
 ) -> None:
     stranger = make_user("eve", other_project, Role.ADMIN)
@@ -43,14 +42,16 @@ def test_a_stranger_a_missing_project_and_nobody_see_the_same_404(
             get_project_or_404(who, slug)
 
 
-def test_who_may_no_longer_sign_in_is_a_stranger(project: Project, user: User) -> None:
+def test_an_account_that_may_not_sign_in_is_treated_as_a_stranger(
+    project: Project, user: User
+) -> None:
     user.is_active = False
     with pytest.raises(Http404):
         get_project_or_404(user, project.slug)
     assert not list_projects(user).exists()
 
 
-def test_a_superuser_without_a_membership_is_a_stranger(
+def test_a_superuser_without_a_membership_is_treated_as_a_stranger(
     project: Project, make_user: MakeUser
 ) -> None:
     root = make_user("root")
@@ -60,7 +61,7 @@ def test_a_superuser_without_a_membership_is_a_stranger(
         get_project_or_404(root, project.slug)
 
 
-def test_each_role_includes_the_one_before(project: Project, make_user: MakeUser) -> None:
+def test_each_role_includes_the_previous_one(project: Project, make_user: MakeUser) -> None:
     roles = [Role.VIEWER, Role.OPERATOR, Role.ADMIN]
     assert [[role_includes(role, wanted) for wanted in roles] for role in roles] == [
         [True, False, False],
@@ -73,7 +74,9 @@ def test_each_role_includes_the_one_before(project: Project, make_user: MakeUser
         get_project_or_404(operator, project.slug, at_least=Role.ADMIN)
 
 
-def test_for_project_keeps_the_rows_of_others_out(project: Project, other_project: Project) -> None:
+def test_for_project_excludes_rows_of_other_projects(
+    project: Project, other_project: Project
+) -> None:
     mine, _ = key_create(project=project)
     key_create(project=other_project)
     assert list(for_project(Key, project)) == [mine]

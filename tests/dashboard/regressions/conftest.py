@@ -1,4 +1,5 @@
-"""Two versions of a simulated model that ran side by side, folded and ready to be judged."""
+"""Fixtures of two versions of a simulated model that ran side by side, folded and ready for
+evaluation."""
 
 from __future__ import annotations
 
@@ -19,19 +20,20 @@ NOW_MINUTE = 29_900_000
 
 
 class Clock:
-    """The time the dashboard believes it is; tests move it."""
+    """The clock of the dashboard; tests move it."""
 
     def __init__(self) -> None:
         self.minute = NOW_MINUTE
 
     def unix(self) -> float:
-        """Half a minute and a bit after the last minute's end: that minute is closed."""
+        """Slightly more than half a minute after the end of the last minute, so that this minute is
+        closed."""
         return self.minute * 60.0 + 35.0
 
 
 @pytest.fixture
 def time_is(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """`time_is.minute = ...` moves the clock; nothing waits."""
+    """`time_is.minute = ...` moves the clock without waiting."""
     stopped = Clock()
     monkeypatch.setattr(clock, "unix", stopped.unix)
     return stopped
@@ -41,8 +43,8 @@ def time_is(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def side_by_side(
     time_is: Clock, store_reports: Callable[..., Any]
 ) -> Iterator[list[SimulatedInstance]]:
-    """Three instances of each version of `ranker`: the newer one is slower and partly eager for 39
-    minutes; not sent yet."""
+    """Three instances of each version of `ranker`: the newer version is slower and partly eager for
+    39 minutes. No report is sent yet."""
     clear_comparisons()
     found = build_instances(build_fleet(judged_minutes=JUDGED_MINUTES)[:1], start_minute=NOW_MINUTE)
     for instance in found:
@@ -53,7 +55,7 @@ def side_by_side(
 
 @pytest.fixture
 def send(store_reports: Callable[..., Any]) -> Callable[..., None]:
-    """`send(instance, first, last)` stores and folds the windows of an instance with those numbers,
+    """`send(instance, first, last)` stores and folds the windows of an instance with these numbers,
     counted from 1."""
 
     def sent(instance: SimulatedInstance, first: int = 1, last: int = 10_000) -> None:

@@ -1,4 +1,4 @@
-"""Rows for the judge, made by hand, and the settings of a fleet whose variance was learned."""
+"""Handmade rows for the judge, and the settings of a fleet with learned variance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dashboard.regressions.judge.settings_overrides import (
     build_settings,
 )
 
-# Variance between healthy simulated instances after so many matched minutes, as the reference
+# Variance between healthy simulated instances by number of matched minutes, as the reference
 # procedure learned it on its simulated fleet.
 LEARNED_VARIANCE = (
     (10, 0.00270),
@@ -42,10 +42,10 @@ LEARNED_TAIL = (
     (1400, 0.00147),
 )
 LEARNED_DAYS = 3.6e-5
-"""Of one day beside another: so much moves all hosts of that simulated fleet alike."""
+"""Day-to-day variance: the common change of all hosts of that simulated fleet between two days."""
 LEARNED_CACHES = 0.39
-"""How far the misses of instances' starts lie apart beyond chance, as this judge learned it from
-200 simulated healthy pairs (`Lesson` over 41 minutes of `Fleet(candidates=2)`, seeds 3800000 to
+"""Dispersion of cache misses at instance starts beyond chance, as this judge learned it from 200
+simulated healthy pairs (`Lesson` over 41 minutes of `Fleet(candidates=2)`, seeds 3800000 to
 3800199); the reference procedure learned 0.37 on its own."""
 TAUGHT = {
     "p50": LearnedMetric(ENOUGH_PAIRS, LEARNED_VARIANCE, LEARNED_DAYS),

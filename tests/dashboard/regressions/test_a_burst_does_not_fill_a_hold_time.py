@@ -1,5 +1,5 @@
-"""A minute counts towards a hold time if the newest minutes show the events: a window remembers a
-burst for longer than it lasted."""
+"""Hold time: a minute counts if the newest minutes contain events, because a window contains a
+burst for longer than the burst lasted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_burst_of_errors_on_one_of_three_instances_changes_no_verdict(
     assert verdicts(Case("burst", 3, 200, errors_for(minutes, share))) == CALM
 
 
-def test_errors_that_last_are_watched_and_rolled_back_as_soon_as_before() -> None:
+def test_lasting_errors_are_watched_and_rolled_back_without_extra_delay() -> None:
     case = next(case for case in CASES if case.name == "5 % of calls fail for good")
     assert verdicts(case) == [*CALM, (122, "watch"), (132, "roll_back")]
 

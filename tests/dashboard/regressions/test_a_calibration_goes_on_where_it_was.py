@@ -1,5 +1,5 @@
-"""A calibration is kept by deployment: parts that ran apart, were cut short or ran twice give the
-table of one that ran through."""
+"""A calibration is stored by deployment: parts that ran separately, were interrupted or ran twice
+give the table of one complete run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Run = Callable[..., list[str]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`run("--shard", "1/2", ...)` is the command on a few short fleets; answers the lines of its
-    table, but for the time it took."""
+    """`run("--shard", "1/2", ...)` runs the command on a few short fleets; returns the lines of its
+    table without the duration."""
 
     def command(*arguments: str) -> list[str]:
         few = (
@@ -37,7 +37,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return command
 
 
-def test_parts_that_ran_apart_give_the_table_of_the_whole(run: Run, tmp_path: Path) -> None:
+def test_separate_parts_give_the_table_of_the_whole(run: Run, tmp_path: Path) -> None:
     whole = run("--into", str(tmp_path / "whole"))
     parts = [tmp_path / "first", tmp_path / "second"]
     for number, part in enumerate(parts, 1):
@@ -46,7 +46,7 @@ def test_parts_that_ran_apart_give_the_table_of_the_whole(run: Run, tmp_path: Pa
     assert sum(line.startswith("| 2 v 2 | 4 |") for line in whole) == 1
 
 
-def test_what_was_cut_short_goes_on(run: Run, tmp_path: Path) -> None:
+def test_an_interrupted_run_resumes(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "kept"
     whole = run("--into", str(file))
     lines = file.read_text().splitlines()

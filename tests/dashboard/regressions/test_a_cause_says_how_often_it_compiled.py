@@ -1,4 +1,5 @@
-"""A function that each process compiles once more is not compiled again and again."""
+"""Cause text: a function that each process recompiles once is not described as compiled again and
+again."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ SERVED = ("self.served == 2", "self.served == 3", "self.served == 4")
     ],
 )
 @pytest.mark.parametrize("instances", [1, 3])
-def test_once_in_each_process_is_once(
+def test_one_recompile_per_process_is_described_as_one(
     time_is: Clock,
     make_request: Make,
     store_reports: Store,

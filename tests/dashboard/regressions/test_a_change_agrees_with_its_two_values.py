@@ -1,5 +1,4 @@
-"""A change in words and numbers: its unit and window are those of the two values, whatever the
-metric."""
+"""A change in words and numbers has the unit and window of its two values, for any metric."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def row(metric: str, unit: str, baseline: float, candidate: float, **more: Any) 
     return {"metric": metric, "unit": unit, **values, **known, **more}
 
 
-def test_errors_since_the_deployment_are_not_those_of_the_last_minutes() -> None:
+def test_errors_since_the_deployment_are_not_labelled_as_last_minutes() -> None:
     assert (
         read_change(row("errors", "share", 0.0, 0.0017, window_minutes=0)).window_said
         == f"matched 180{S}min"
@@ -48,7 +47,7 @@ def test_errors_since_the_deployment_are_not_those_of_the_last_minutes() -> None
     )
 
 
-def test_what_happens_once_at_a_start_has_no_minutes() -> None:
+def test_events_of_a_start_have_no_window() -> None:
     told = serialize_change(read_change(row("cold_start", "s", 40.2, 44.1, change=0.097)))
     assert (told["window"], told["window_minutes"]) == ("start", None)
 
@@ -86,7 +85,7 @@ def test_small_points_keep_the_digits_of_their_values(
     assert numbers.points(after - before) == f"{said}{S}pts"
 
 
-def test_minutes_keep_their_seconds_where_a_change_is_seen() -> None:
+def test_minutes_keep_their_seconds_where_a_change_is_shown() -> None:
     assert (numbers.duration(601), numbers.duration(658), numbers.duration(3540)) == (
         f"10{S}min 01{S}s",
         f"10{S}min 58{S}s",
@@ -94,7 +93,7 @@ def test_minutes_keep_their_seconds_where_a_change_is_seen() -> None:
     )
 
 
-def test_a_title_of_two_regions_names_its_own() -> None:
+def test_a_title_for_two_regions_names_its_own() -> None:
     fast, slow = (
         row("p50", "s", 0.01, 0.011, change=0.1, region="busy"),
         row("p50", "s", 0.01, 0.03, change=2.0, region="rare"),
@@ -109,7 +108,7 @@ def test_a_title_of_two_regions_names_its_own() -> None:
     )
 
 
-def test_a_title_of_recompiles_is_short() -> None:
+def test_a_title_for_recompiles_is_short() -> None:
     storm = row(
         "recompiles",
         "per hour",
@@ -125,7 +124,7 @@ def test_a_title_of_recompiles_is_short() -> None:
     )
 
 
-def test_the_fleet_has_the_units_of_the_other_pages() -> None:
+def test_the_fleet_page_has_the_units_of_the_other_pages() -> None:
     rows = build_change_rows(
         {"evidence": [row("eager", "share", 0.0, 0.3, window_minutes=15)]}, "roll_back"
     )

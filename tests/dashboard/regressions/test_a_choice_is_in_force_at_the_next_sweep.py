@@ -1,5 +1,5 @@
-"""What an operator changes is audited, and what runs is judged anew with it at once; other projects
-and models are left alone."""
+"""Detection settings: a change is audited, and live versions are re-evaluated immediately; other
+projects and models are unaffected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def model(project: Project) -> WatchedModel:
     )
 
 
-def test_a_models_choice_holds_for_it_alone(
+def test_a_setting_of_a_model_applies_only_to_this_model(
     project: Project, other_project: Project, model: WatchedModel
 ) -> None:
     detection_settings_set(
@@ -50,7 +50,7 @@ def test_a_models_choice_holds_for_it_alone(
     assert book.of(project_id=project.pk) is others
 
 
-def test_who_changed_what_is_in_the_record(
+def test_the_audit_log_names_person_and_change(
     project: Project, user: User, model: WatchedModel
 ) -> None:
     detection_settings_set(
@@ -71,7 +71,7 @@ def test_who_changed_what_is_in_the_record(
     ]
 
 
-def test_what_cannot_be_changes_nothing(project: Project, model: WatchedModel) -> None:
+def test_an_invalid_value_changes_nothing(project: Project, model: WatchedModel) -> None:
     detection_settings_set(project=project, values={"p50.smallest_effect": 0.09})
     with pytest.raises(
         OverrideError, match="Tolerated change of p50 is 6 %, expected at least 9 %"
@@ -80,7 +80,7 @@ def test_what_cannot_be_changes_nothing(project: Project, model: WatchedModel) -
     assert JudgingChoice.objects.count() == 1
 
 
-def test_a_change_is_judged_with_at_once_and_back(
+def test_a_change_re_evaluates_live_versions_and_its_reversal_does_too(
     project: Project, side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ) -> None:
     for instance in side_by_side:
@@ -103,7 +103,7 @@ def test_a_change_is_judged_with_at_once_and_back(
     assert current.get().kind == "roll_back"
 
 
-def test_what_the_fleet_taught_is_in_force_from_enough_pairs_on(
+def test_learned_settings_apply_from_the_required_number_of_pairs(
     project: Project, other_project: Project
 ) -> None:
     common = {"metric": "p50", "layout": "", "learned_at": clock.now()}

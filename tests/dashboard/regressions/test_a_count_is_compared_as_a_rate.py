@@ -1,5 +1,5 @@
-"""Errors: the formula by hand, which rule spoke, storms found and held, bursts left alone, and
-rates where the baseline is affected too."""
+"""Errors: the formula by hand, the rule that decided, storms found and held, short bursts ignored,
+and rates if the baseline fails too."""
 
 from math import exp, log, sqrt
 
@@ -30,7 +30,7 @@ def fleet(base_errors: int, cand_errors: int, instances: int = 3, calls: int = 1
     return base + [instance(f"c{i}", calls=calls, errors=cand_errors) for i in range(instances)]
 
 
-def test_a_rate_is_the_formula_by_hand():
+def test_a_rate_matches_the_formula_by_hand():
     rate = estimate_rate(
         [(Sums(10, 10_000, 30, 5_000), 3, 2), (Sums(4, 1_000, 2, 500), 1, 1)],
         dispersion=0.5,
@@ -44,7 +44,7 @@ def test_a_rate_is_the_formula_by_hand():
     assert (rate.share, rate.baseline) == (pytest.approx(32 / 5_500), pytest.approx(7 / 5_500))
 
 
-def test_the_interval_is_the_one_of_the_formula():
+def test_the_interval_matches_the_formula():
     row = row_of(judged((fleet(2, 9), 30)))
     delta = log((3 * 9 * 30 + 0.5) / (3 * 2 * 30 + 0.5))
     error = sqrt(1 / (3 * 9 * 30 + 0.5) + 1 / (3 * 2 * 30 + 0.5) + 0.25 * (1 / 3 + 1 / 3))
@@ -56,7 +56,7 @@ def test_the_interval_is_the_one_of_the_formula():
     assert (row.times, row.points, row.tolerated) == (2.0, 0.002, 2.0)
 
 
-def test_a_rate_that_is_surely_up_is_a_roll_back_after_half_an_hour():
+def test_a_confirmed_increase_of_the_rate_is_a_roll_back_after_half_an_hour():
     calm, storm = fleet(2, 2, instances=12), fleet(2, 9, instances=12)
     assert judged((calm, 20), (storm, 40)).verdict == "watch"
     outcome = judged((calm, 20), (storm, 60))
@@ -69,12 +69,12 @@ def test_a_rate_that_is_surely_up_is_a_roll_back_after_half_an_hour():
     )
 
 
-def test_an_instance_that_fails_is_named_by_the_rule_and_held_for_half_an_hour():
+def test_a_failing_instance_is_named_by_the_rule_and_held_for_half_an_hour():
     calm = [instance("b1"), instance("c1"), instance("c2")]
     storm = [*calm[:2], instance("c2", errors=20)]
     before = judged((calm, 20), (storm, 30))
     assert before.verdict == "watch"
-    # Thirty errors are reached in the storm's second minute.
+    # The storm reaches thirty errors in its second minute.
     outcome = judged((calm, 20), (storm, 31))
     row = row_of(outcome)
     assert (outcome.verdict, outcome.since, row.rule, row.affected_instances, row.change) == (
@@ -101,7 +101,7 @@ def test_few_errors_are_no_storm():
     assert row_of(outcome).label != "REGRESSED"
 
 
-def test_a_baseline_that_fails_as_often_is_no_change():
+def test_a_baseline_that_fails_equally_often_is_no_change():
     outcome = judged((fleet(20, 20, instances=6), 120))
     row = row_of(outcome)
     assert (row.rule, outcome.verdict) == ("", "healthy")
@@ -118,20 +118,20 @@ def test_fewer_errors_are_improved():
     assert (row.label, row.change < 0) == ("IMPROVED", True)
 
 
-def test_no_error_on_either_side_is_no_change_and_holds_nothing_back():
+def test_no_errors_on_either_side_is_no_change_and_does_not_delay_healthy():
     outcome = judged((fleet(0, 0, instances=6), 60))
     row = row_of(outcome)
     assert (row.label, row.change, row.baseline, row.candidate) == ("NO CHANGE", None, 0.0, 0.0)
     assert outcome.verdict == "healthy"
 
 
-def test_roll_back_is_left_when_half_an_hour_shows_the_old_rate():
+def test_roll_back_ends_when_half_an_hour_shows_the_old_rate():
     calm, storm = fleet(2, 2, instances=12), fleet(2, 9, instances=12)
     assert judged((calm, 20), (storm, 60), (calm, 10)).verdict == "roll_back"
     assert judged((calm, 20), (storm, 60), (calm, 31)).verdict != "roll_back"
 
 
-def test_eager_calls_are_compared_as_a_rate_where_the_baseline_is_eager_too():
+def test_eager_calls_are_compared_as_a_rate_if_the_baseline_is_eager_too():
     def eager(name: str, share: float):
         count = round(share * 100)
         return instance(name, compiled=100 - count, eager=count, eager_by={"limit": count})
@@ -148,9 +148,9 @@ def test_eager_calls_are_compared_as_a_rate_where_the_baseline_is_eager_too():
     assert (row.baseline, row.candidate) == (pytest.approx(0.04), pytest.approx(0.6))
 
 
-def test_a_quiet_version_whose_every_call_fails_is_found_by_its_rate():
-    """One call a minute and instance is too little to judge an instance by itself; a thousand calls
-    that all failed are not."""
+def test_a_quiet_version_with_only_failing_calls_is_found_by_its_rate():
+    """One call a minute and instance is too little to evaluate a single instance; a thousand calls
+    that all failed are enough."""
     base = [instance(f"b{i}", calls=100) for i in range(4)]
     outcome = judged(([*base, *[instance(f"c{i}", calls=1, errors=1) for i in range(4)]], 120))
     row = row_of(outcome)

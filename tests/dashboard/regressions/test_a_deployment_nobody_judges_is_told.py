@@ -1,5 +1,5 @@
-"""A live deployment that is not judged, because the judge fails on it or does not run, is counted
-where people and alarms look."""
+"""A live deployment without evaluation, because the judge fails on it or does not run, is counted
+on pages and in alarms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .conftest import Clock
 pytestmark = pytest.mark.django_db
 
 
-def test_what_is_late_to_be_judged_is_counted_until_it_is_judged(
+def test_overdue_deployments_are_counted_until_they_are_evaluated(
     side_by_side: list[SimulatedInstance], send: Callable[[SimulatedInstance], None], time_is: Clock
 ) -> None:
     assert judge_check().ok
@@ -37,7 +37,7 @@ def test_what_is_late_to_be_judged_is_counted_until_it_is_judged(
     assert not judge_check().ok
 
 
-def test_what_does_not_fit_into_a_turn_is_judged_in_the_next(
+def test_deployments_beyond_the_time_of_a_turn_are_evaluated_in_the_next(
     side_by_side: list[SimulatedInstance], send: Callable[[SimulatedInstance], None]
 ) -> None:
     for instance in side_by_side:
@@ -50,5 +50,5 @@ def test_what_does_not_fit_into_a_turn_is_judged_in_the_next(
     with CaptureQueriesContext(connection) as queries:
         deployments_judge()
     assert sum('FROM "deployment"' in query["sql"] for query in queries.captured_queries) == 1, (
-        "one says that nothing is due"
+        "a single query finds that nothing is due"
     )

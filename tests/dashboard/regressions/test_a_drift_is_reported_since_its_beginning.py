@@ -1,5 +1,5 @@
-"""A drift is the mean since it began, and not its best stretch: a busy half hour within it neither
-dates nor sizes it."""
+"""Size of a drift: the mean since its beginning, not its strongest interval; a busy half hour
+within a drift changes neither date nor size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.dashboard.regressions.test_a_version_that_gets_slower_by_itself_is_wa
 ONSET = 2000
 
 
-def test_a_busy_half_hour_within_a_drift_does_not_size_it() -> None:
+def test_a_busy_half_hour_within_a_drift_does_not_change_its_size() -> None:
     def spiky(minute: int) -> float:
         return 0.0 if minute < ONSET else 0.75 if ONSET + 300 <= minute < ONSET + 340 else 0.12
 
@@ -41,7 +41,7 @@ def test_a_step_is_reported_with_its_size(size: float, after: int) -> None:
 
 
 def drifted(rng: np.random.Generator, size: float) -> SelfDrift | None:
-    """An hour after its alarm, a step among levels that wander as those of one instance do."""
+    """A step after normal wandering of one instance; returns the drift an hour after its alarm."""
     drift, own = (
         CusumDetector(P50, PRODUCTION),
         FirstDayModel({}, 0.0, np.zeros(4), 0.0, 0.03, 0.03, 0.86, 0, 1439),
@@ -56,7 +56,7 @@ def drifted(rng: np.random.Generator, size: float) -> SelfDrift | None:
     return None
 
 
-def test_the_mean_of_many_reports_is_the_true_change() -> None:
+def test_the_mean_of_many_reported_drifts_is_the_true_change() -> None:
     rng = np.random.default_rng(11)
     found = [one.change for one in (drifted(rng, 0.2) for _ in range(60)) if one is not None]
     assert len(found) >= 55 and np.mean(found) == pytest.approx(0.2, abs=0.01)

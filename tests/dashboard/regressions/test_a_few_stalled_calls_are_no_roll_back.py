@@ -1,5 +1,5 @@
-"""Calls that wait for a compilation after a start or for a rare shape are no ROLL BACK; those that
-wait in every minute are, soon."""
+"""Calls that wait for a compilation after a start or for a rare shape are no ROLL BACK; waiting
+calls in every minute quickly are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def judged(fleet: Fleet, stalling: Stalling) -> Outcome:
 
 
 @pytest.mark.parametrize(("calls", "candidates"), [(20.0, 2), (60.0, 1), (300.0, 2)])
-def test_a_healthy_fleet_that_meets_new_shapes_is_left_alone(calls: float, candidates: int) -> None:
+def test_a_healthy_fleet_with_new_shapes_is_not_rolled_back(calls: float, candidates: int) -> None:
     for seed in range(3):
         fleet = Fleet(
             seed=97_000 + seed, candidates=candidates, minutes=150, calls_per_minute=calls
@@ -40,8 +40,8 @@ def test_calls_that_wait_in_every_minute_are_a_roll_back_within_the_hour(share: 
 
 
 def after_the_baseline_ended(*, baseline_stalls: int) -> CertainFact:
-    """What is certain of a version half of whose calls stall, an hour after the baseline's last
-    call."""
+    """Certain facts about a version with half of its calls stalled, an hour after the baseline's
+    last call."""
     rows = [*every_minute([instance("b1", stalled=baseline_stalls, stalled_sum=5.0)], 60)]
     rows += every_minute([instance("c1", first_minute=0, stalled=50, stalled_sum=30.0)], 120)
     outcome = judge(
@@ -50,14 +50,14 @@ def after_the_baseline_ended(*, baseline_stalls: int) -> CertainFact:
     return next(fact for fact in outcome.facts if fact.kind == "stalled_calls")
 
 
-def test_a_baseline_that_has_ended_is_remembered_as_it_was() -> None:
+def test_facts_of_an_ended_baseline_are_remembered() -> None:
     fine = after_the_baseline_ended(baseline_stalls=0)
     assert (fine.severity, fine.baseline_silent) == ("roll_back", False), (
-        "its agents did report stalled calls, and there were none"
+        "the agents of the baseline reported stalled calls, and there were none"
     )
     stalled = after_the_baseline_ended(baseline_stalls=50)
     assert (stalled.severity, stalled.on_baseline) == ("watch", 1), (
-        "it is no regression because the other version is gone"
+        "the absence of the other version makes it no regression"
     )
 
 
@@ -78,7 +78,7 @@ def test_a_baseline_that_has_ended_is_remembered_as_it_was() -> None:
         ),
     ],
 )
-def test_what_is_told_adds_up_the_instances_beyond_the_budget(
+def test_the_sentence_sums_the_instances_beyond_the_budget(
     stalled: tuple[int, ...], seconds: tuple[float, ...], words: str
 ) -> None:
     each = zip(("c1", "c2", "c3"), stalled, seconds, strict=True)

@@ -1,5 +1,5 @@
-"""A version with nothing to be compared with is held against its own first day: minutes in rows, a
-verdict with its words out."""
+"""A version without a baseline is compared with its own first day: from rows of minutes to a
+verdict with its sentence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ START = NOW_MINUTE - DAY - SLOWER - 60
 
 @pytest.fixture
 def deployment(project: Project, time_is: Clock) -> Iterator[Deployment]:
-    """A first version with one instance; its calls are not there yet."""
+    """A first version with one instance, without calls."""
     clear_comparisons()
     for back in range(4):
         partitions_ensure(today=NOW_MINUTE // DAY - back)
@@ -61,7 +61,7 @@ def deployment(project: Project, time_is: Clock) -> Iterator[Deployment]:
 
 
 def call(deployment: Deployment, slower: float) -> None:
-    """A call a second in every minute; the last hours took longer."""
+    """One call a second in every minute; calls of the last hours are slower."""
     stratum = Stratum.objects.create(
         project=deployment.project, gpu="", mode="default", runtime="torch.compile", world_size=1
     )
@@ -98,7 +98,7 @@ def call(deployment: Deployment, slower: float) -> None:
     RegionMinute.objects.bulk_create(rows, batch_size=500)
 
 
-def test_it_is_watch_and_says_so_once(deployment: Deployment) -> None:
+def test_a_slower_first_version_is_watched_and_reported_once(deployment: Deployment) -> None:
     call(deployment, 0.3)
     deployments_judge()
     verdict = Verdict.objects.get(current=True)
@@ -111,7 +111,7 @@ def test_it_is_watch_and_says_so_once(deployment: Deployment) -> None:
     assert fact_lines(verdict.evidence, sentence=verdict.sentence) == []
 
 
-def test_one_that_stays_as_it_was_has_nothing_to_be_compared_with(deployment: Deployment) -> None:
+def test_an_unchanged_first_version_has_nothing_to_compare_with(deployment: Deployment) -> None:
     call(deployment, 0.02)
     deployments_judge()
     verdict = Verdict.objects.get(current=True)

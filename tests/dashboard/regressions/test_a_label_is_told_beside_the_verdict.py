@@ -1,5 +1,5 @@
-"""A calibration tells when a fault was labelled REGRESSED, before hold times, and whether that is
-as often as is asked."""
+"""Calibration: records when a fault was labelled REGRESSED, before hold times, and whether the
+share of labelled faults meets the goal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rows(labels: list[dict[str, int]]) -> list[str]:
     )
 
 
-def test_a_fault_is_labelled_before_it_has_held_long_enough_to_be_rolled_back() -> None:
+def test_a_fault_is_labelled_before_its_hold_time_ends() -> None:
     slow = Fleet(
         seed=710_000, gpus=("H100",), candidates=3, stagger=0, minutes=40, fault="slow", size=0.6
     )
@@ -43,7 +43,7 @@ def test_a_fault_is_labelled_before_it_has_held_long_enough_to_be_rolled_back() 
     assert watch((replace(slow, fault="none"), PRODUCTION)).labelled == {}
 
 
-def test_a_lone_instance_is_labelled_where_the_verdict_waits() -> None:
+def test_a_lone_instance_is_labelled_while_the_verdict_waits() -> None:
     found = watch(
         (
             Fleet(seed=710_001, gpus=("H100",), candidates=1, minutes=35, fault="slow", size=0.8),
@@ -54,7 +54,7 @@ def test_a_lone_instance_is_labelled_where_the_verdict_waits() -> None:
     assert found.roll_back is None
 
 
-def test_a_row_says_whether_its_goal_lies_within_the_sampling_errors() -> None:
+def test_a_row_reports_whether_its_goal_lies_within_the_sampling_errors() -> None:
     near = rows([{"p50": 30}] * 28 + [{}] * 32)
     assert any("| 28 of 60, 30 min | 53%: reached |" in line for line in near)
     assert "1 of 1 rows with a goal reach it within the sampling errors of both." in near
@@ -63,7 +63,7 @@ def test_a_row_says_whether_its_goal_lies_within_the_sampling_errors() -> None:
     assert "- p50 +20%, 1 v 3+3: labelled in 15 of 60; 53% is asked" in far
 
 
-def test_a_row_that_reaches_its_goal_by_the_error_of_the_reference_alone_is_told_apart() -> None:
+def test_a_row_that_meets_its_goal_only_within_the_error_of_the_reference_is_listed() -> None:
     found = rows([{"p50": 30}] * 22 + [{}] * 38)
     assert any("| 22 of 60, 30 min | 53%: within both errors |" in line for line in found)
     assert found[-4:-1] == [
@@ -90,7 +90,7 @@ def test_both_sampling_errors_are_those_of_fishers_exact_test() -> None:
         assert reaches(share, found, count) == (chance >= UNLIKELY)
 
 
-def test_every_share_that_is_asked_is_one_of_thirty_deployments_to_the_per_cent() -> None:
+def test_every_goal_is_a_share_of_thirty_deployments_rounded_to_a_percent() -> None:
     shares = {share for goal in GOALS.values() for share in goal.asked}
     fits = {
         trials
@@ -100,6 +100,6 @@ def test_every_share_that_is_asked_is_one_of_thirty_deployments_to_the_per_cent(
     assert fits == {REFERENCE_TRIALS, 2 * REFERENCE_TRIALS}
 
 
-def test_what_was_kept_without_labels_is_read_too() -> None:
+def test_stored_results_without_labels_can_be_read() -> None:
     found = list(table([{**LINE, "seed": 1}], [ROW]))
     assert any("| 1 | – | 53% |" in line for line in found)

@@ -1,5 +1,5 @@
-"""A version that leaks and has replaced its baseline is found: how the baseline grew before its end
-is what it is held against."""
+"""A leaking version that has replaced its baseline is found: its growth is compared with the growth
+of the baseline before its end."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_a_leak_of_two_percent_an_hour_asks_for_a_roll_back(stagger: int):
     assert "GPU memory grows by" in said
 
 
-def test_a_leak_is_not_called_healthy_at_six_hours():
+def test_a_leak_is_not_healthy_at_six_hours():
     outcome = watched(Fleet(seed=610_031, fault="leak", size=0.02, **ALL_AT_ONCE))  # type: ignore[arg-type]
     assert not [
         verdict for minute, verdict in outcome.transitions if minute >= 240 and verdict == "healthy"
     ]
 
 
-def test_a_leak_on_one_of_four_instances_is_not_called_healthy_at_six_hours():
+def test_a_leak_on_one_of_four_instances_is_not_healthy_at_six_hours():
     outcome = watched(Fleet(seed=610_034, fault="leak", size=0.02, affected=0.25, **ALL_AT_ONCE))  # type: ignore[arg-type]
     assert not [
         verdict for minute, verdict in outcome.transitions if minute >= 360 and verdict == "healthy"
@@ -69,19 +69,20 @@ def test_a_leak_on_one_of_four_instances_is_not_called_healthy_at_six_hours():
     assert outcome.verdict != "healthy"
 
 
-def test_a_version_that_grows_as_its_baseline_did_is_left_alone():
+def test_a_version_that_grows_like_its_baseline_is_not_rolled_back():
     outcome = watched(Fleet(seed=610_032, **ALL_AT_ONCE))  # type: ignore[arg-type]
     assert leak_row(outcome).label in ("NO CHANGE", "NOT ENOUGH DATA")
     assert outcome.verdict == "healthy"
 
 
-def test_without_the_baselines_past_no_slope_is_made_up():
+def test_without_history_of_the_baseline_there_is_no_slope():
     outcome = watched(Fleet(seed=610_030, fault="leak", size=0.02, **ALL_AT_ONCE), with_past=False)  # type: ignore[arg-type]
     assert "leak" not in {row.metric for row in outcome.evidence}
     assert outcome.verdict != "healthy"
 
 
 def test_all_instances_of_a_simulated_rollout_have_the_fault():
-    """A share of the candidate's instances, also where they are as many as the baseline's hosts."""
+    """`candidates` is a share of the candidate's instances, even if they equal the number of
+    baseline hosts."""
     drawn = simulate_processes(Fleet(seed=1, fault="memory", size=0.5, **ALL_AT_ONCE))  # type: ignore[arg-type]
     assert (drawn.gpu_peak[drawn.candidate, -1] > 40e9).all()

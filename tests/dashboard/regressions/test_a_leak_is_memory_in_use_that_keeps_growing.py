@@ -1,5 +1,5 @@
-"""A leak is read off memory in use, at equal age of the processes, and counts after a second look;
-a climbing peak is none."""
+"""Leak: memory in use that grows at equal age of the processes, confirmed at a second look; a
+climbing peak alone is no leak."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CALM = [(0, "not_enough_data"), (59, "healthy")]
     "name",
     ["young process, climbing peak, memory in use level", "young process, memory in use settles"],
 )
-def test_what_a_young_process_does_is_no_leak(name: str) -> None:
+def test_growth_of_a_young_process_is_no_leak(name: str) -> None:
     assert verdicts(BY_NAME[name]) == CALM
 
 
@@ -29,7 +29,7 @@ def test_a_leak_is_watched_and_rolled_back_after_the_second_look() -> None:
 
 
 def test_growth_that_ends_before_the_second_look_is_no_finding() -> None:
-    """It may hold back HEALTHY at 6 h, when half of what is known still grew."""
+    """It may delay HEALTHY at 6 h, while half of the known time still grew."""
 
     def until_the_first_look(row: InstanceProcessMinute) -> InstanceProcessMinute:
         return memory(
@@ -41,8 +41,8 @@ def test_growth_that_ends_before_the_second_look_is_no_finding() -> None:
 
 
 @pytest.mark.parametrize("speed", [1, 4])
-def test_growth_that_the_baseline_had_at_that_age_is_no_leak(speed: int) -> None:
-    """Both versions fill a cache for ten hours; the baseline began to do so twelve hours before the
+def test_growth_that_the_baseline_had_at_the_same_age_is_no_leak(speed: int) -> None:
+    """Both versions fill a cache for ten hours; the baseline started twelve hours before the
     deployment."""
 
     def filling(age: int) -> float:
@@ -78,7 +78,7 @@ def leak_of(state: State, minutes: int = 480) -> str:
     return next(row.label for row in rows_of if row.metric == "leak")
 
 
-def test_where_no_agent_reports_memory_in_use_no_leak_is_judged() -> None:
+def test_without_reports_of_memory_in_use_no_leak_is_evaluated() -> None:
     def silent(row: InstanceProcessMinute) -> InstanceProcessMinute:
         return InstanceProcessMinute(
             row.instance,

@@ -1,5 +1,5 @@
-"""Three real processes as ranks of a job, one of which compiles another graph of the same function:
-that one is named, by its key."""
+"""Three real processes as ranks of a job, one with a different graph for the same function: the
+rank is named with its graph key."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def compiled_by(
 
 @pytest.mark.needs("a C++ compiler")
 @pytest.mark.timeout(170)
-def test_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rank_with_the_other_graph_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in {
         "WORLD_SIZE": "3",
         "LOCAL_RANK": "0",

@@ -1,5 +1,5 @@
-"""Simulated fleets with a slower candidate: found, in about the minutes that the procedure is known
-to need."""
+"""Simulated fleets with a slower candidate: found within about the minutes that the procedure is
+known to need."""
 
 from statistics import median
 
@@ -17,7 +17,7 @@ def roll_back_minute(fleet: Fleet, settings: Settings = PRODUCTION) -> int | Non
     return None
 
 
-def test_half_as_slow_again_is_found_as_soon_as_the_hold_times_allow():
+def test_a_version_half_as_slow_again_is_found_as_soon_as_the_hold_times_allow():
     found = [
         roll_back_minute(Fleet(seed=81_000 + seed, minutes=120, fault="slow", size=0.5))
         for seed in range(8)
@@ -35,14 +35,14 @@ def test_a_fifth_slower_is_found_on_two_instances_of_six_within_hours():
     assert 24 <= median(found) <= 120
 
 
-def test_a_fifth_slower_single_canary_is_found_about_every_other_time():
+def test_a_single_canary_that_is_a_fifth_slower_is_found_about_every_other_time():
     fleets = [Fleet(seed=83_000 + seed, minutes=720, fault="slow", size=0.2) for seed in range(14)]
     found = [minute for fleet in fleets if (minute := roll_back_minute(fleet, LEARNED)) is not None]
     assert 4 <= len(found) <= 14
     assert 24 <= median(found) <= 260
 
 
-def test_a_fault_that_begins_later_is_found_after_it_began():
+def test_a_fault_that_starts_later_is_found_after_its_start():
     comparison = Comparison(0)
     for minute, rows in enumerate(
         instance_minutes(
@@ -58,7 +58,7 @@ def test_a_fault_that_begins_later_is_found_after_it_began():
     assert 120 < row.since <= outcome.since
 
 
-def test_a_slower_version_is_never_called_healthy_at_the_fixed_looks():
+def test_a_slower_version_is_never_healthy_at_the_fixed_looks():
     for seed in range(6):
         comparison = Comparison(0)
         for minute, rows in enumerate(

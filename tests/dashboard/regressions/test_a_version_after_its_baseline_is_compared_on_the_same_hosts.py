@@ -1,5 +1,5 @@
-"""Sequential rollouts: each host against its own minute a day before, or against its past adjusted
-for load."""
+"""Sequential rollouts: each host is compared with its own minute a day before, or with its
+load-adjusted past."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def p50_of(outcome: Outcome) -> Evidence:
 
 
 def a_day_and_after(factor: float, history: int = DAY, minutes: int = 60) -> list[InstanceMinute]:
-    """Both hosts swing through the day; the candidate is slower by a factor of its own on each."""
+    """Both hosts follow a daily cycle; the candidate is slower by a different factor on each."""
     rows = []
     for minute in range(-history, minutes):
         for number, (host, level) in enumerate(HOSTS.items()):
@@ -66,7 +66,7 @@ def a_day_and_after(factor: float, history: int = DAY, minutes: int = 60) -> lis
     return rows
 
 
-def test_change_and_interval_are_those_of_the_formula():
+def test_change_and_interval_match_the_formula():
     outcome = judged(a_day_and_after(1.2))
     row = p50_of(outcome)
     changes = [log(1.2), log(1.2 * 1.02)]
@@ -79,8 +79,9 @@ def test_change_and_interval_are_those_of_the_formula():
         pytest.approx(exp(delta + margin) - 1),
     )
     assert (row.baseline_instances, row.candidate_instances, row.affected_instances) == (2, 2, 2)
-    # The first ten minutes after the baseline's last are left out: a pause between two calls is no
-    # end.
+    # The first ten minutes after the baseline's last minute are excluded: a pause between two calls
+    # is
+    # no end.
     assert row.matched_minutes == 60 - 9
     assert (row.layouts, outcome.layouts, outcome.comparable_share) == (
         ("day_before",),
@@ -99,7 +100,8 @@ def test_with_less_than_a_day_of_history_the_past_is_adjusted_for_load():
         for host, level in HOSTS.items():
             p50 = level * calls**0.1
             arm = at("baseline", host) if minute < 0 else at("candidate", host, first_minute=0)
-            # The candidate has three times the load, and is slower by a tenth beyond that.
+            # The candidate has three times the load, and is slower by a tenth beyond the load
+            # effect.
             more = 1 if minute < 0 else 3
             now = replace(
                 arm,
@@ -114,7 +116,7 @@ def test_with_less_than_a_day_of_history_the_past_is_adjusted_for_load():
     assert p50_of(outcome).change == pytest.approx(0.1)
 
 
-def test_a_slope_steeper_than_a_fifth_is_taken_for_chance():
+def test_a_load_slope_steeper_than_a_fifth_is_treated_as_chance():
     rows = []
     for minute in range(-600, 60):
         calls = 100 * (1 + minute % 4) * (2 if minute >= 0 else 1)
@@ -151,7 +153,7 @@ def test_a_fifth_slower_on_four_hosts_is_found(history: int):
 
 
 @pytest.mark.parametrize("history", [DAY, 720])
-def test_a_daily_swing_and_a_change_of_load_are_no_regression(history: int):
+def test_a_daily_cycle_and_a_change_of_load_are_no_regression(history: int):
     fleets = [
         replace(FOUR, history=history, seed=74_000 + seed, phase=360 * seed, day_swing=0.08)
         for seed in range(5)
@@ -161,7 +163,7 @@ def test_a_daily_swing_and_a_change_of_load_are_no_regression(history: int):
     assert sum("healthy" in each for each in said) >= 4
 
 
-def test_a_host_without_a_past_is_named():
+def test_a_host_without_history_is_named():
     rows = a_day_and_after(1.0) + list(every_minute([at("candidate", "z", first_minute=-60)], 60))
     outcome = judged(rows)
     assert [
@@ -174,7 +176,7 @@ def test_a_host_without_a_past_is_named():
     assert p50_of(outcome).candidate_instances == 2
 
 
-def test_a_past_of_under_three_hours_is_not_compared_with():
+def test_a_history_of_under_three_hours_is_not_used():
     outcome = judged(a_day_and_after(1.0, history=170))
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "no_common_host")
     assert {item.why for item in outcome.not_compared} == {
@@ -195,7 +197,7 @@ def test_several_instances_of_a_host_count_as_one():
     )
 
 
-def test_hosts_that_change_one_by_one_begin_side_by_side_and_end_on_their_own_past():
+def test_hosts_that_change_one_by_one_are_compared_side_by_side_then_with_their_own_past():
     def rollout(minutes: int) -> Iterator[InstanceMinute]:
         for minute in range(-DAY, minutes):
             for number, (host, level) in enumerate(HOSTS.items()):
@@ -215,7 +217,7 @@ def test_hosts_that_change_one_by_one_begin_side_by_side_and_end_on_their_own_pa
     assert p50_of(outcome).candidate_instances == 2
 
 
-def test_eager_calls_stand_beside_the_baselines_last_minutes():
+def test_eager_calls_are_compared_with_the_baselines_last_minutes():
     def rows(share: float) -> Iterator[InstanceMinute]:
         for row in a_day_and_after(1.0):
             eager = round(100 * share) if row.arm == "candidate" and row.host == "y" else 0
@@ -227,19 +229,19 @@ def test_eager_calls_stand_beside_the_baselines_last_minutes():
     assert judged(rows(0.0)).verdict != "roll_back"
 
 
-def test_errors_stand_beside_the_rate_of_the_baselines_last_day():
+def test_errors_are_compared_with_the_rate_of_the_baselines_last_day():
     def rows(errors: int) -> Iterator[InstanceMinute]:
         for row in a_day_and_after(1.0, minutes=90):
             yield replace(
                 row, calls=1000, compiled=1000, errors=errors if row.arm == "candidate" else 1
             )
 
-    # One in a hundred is not over the threshold of an affected instance: only the rate tells.
+    # One in a hundred is not over the threshold of an affected instance: only the rate shows it.
     assert judged(rows(10), 90).verdict == "roll_back"
     assert judged(rows(1), 90).verdict != "roll_back"
 
 
-def test_a_comparison_without_the_day_before_asks_for_it_and_then_says_the_same():
+def test_a_comparison_without_the_day_before_requests_it_and_then_agrees():
     rows = a_day_and_after(1.3)
     live = Comparison(0)
     for minute in range(60):

@@ -1,5 +1,5 @@
-"""A rollout on the same hosts, from reports to a verdict: the day before is read when it is needed,
-and late data changes nothing."""
+"""A rollout on the same hosts, from reports to a verdict: the day before is read on demand, and
+late data changes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Sent = Callable[..., None]
 def one_after_the_other(
     time_is: Clock,
 ) -> Iterator[tuple[list[SimulatedInstance], list[SimulatedInstance]]]:
-    """Two instances of the old version until the change, then two of the new, slower one on the
+    """Two instances of the old version until the change, then two of the new, slower version on the
     same hosts; not sent yet."""
     clear_comparisons()
     found = build_instances(build_fleet(judged_minutes=AFTER)[:1], start_minute=NOW_MINUTE)
@@ -47,7 +47,9 @@ def answer() -> tuple[str, str, dict[str, Any]]:
     return verdict.kind, verdict.sentence, verdict.evidence
 
 
-def test_it_is_compared_with_the_past_of_its_hosts(one_after_the_other: Any, send: Sent) -> None:
+def test_the_version_is_compared_with_the_past_of_its_hosts(
+    one_after_the_other: Any, send: Sent
+) -> None:
     old, new = one_after_the_other
     for instance in old:
         send(instance, last=BEFORE)
@@ -65,7 +67,7 @@ def test_it_is_compared_with_the_past_of_its_hosts(one_after_the_other: Any, sen
     assert "than 2026.11.2 on the same hosts earlier, adjusted for load, on all 2 hosts" in sentence
 
 
-def test_late_data_of_the_day_before_gives_the_same_in_the_end(
+def test_late_data_of_the_day_before_gives_the_same_result_in_the_end(
     one_after_the_other: Any, send: Sent
 ) -> None:
     old, new = one_after_the_other

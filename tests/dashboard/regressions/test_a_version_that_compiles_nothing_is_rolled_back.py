@@ -1,5 +1,5 @@
-"""A version that asks for compilation and compiles nothing is ROLL BACK where its baseline served
-the region compiled, else WATCH."""
+"""A version that requests compilation and compiles nothing is ROLL BACK if its baseline served the
+region compiled, otherwise WATCH."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SERVED = ObservedFact("compiled_nothing", "baseline", "", 0, "forward", passed=T
 OLD, NEW = "2026.11.2", "2026.11.3"
 
 
-def said(*facts: ObservedFact) -> tuple[str, str]:
+def verdict_and_sentence(*facts: ObservedFact) -> tuple[str, str]:
     outcome = judge(
         every_minute([instance(name) for name in NAMES], 90),
         now_minute=90,
@@ -49,21 +49,21 @@ def said(*facts: ObservedFact) -> tuple[str, str]:
     )
 
 
-def test_the_rule_is_roll_back_where_the_baseline_served_it_compiled_and_watch_where_it_did_not() -> (
-    None
-):
-    roll_back, sentence = said(NOTHING, SERVED)
+def test_it_is_roll_back_if_the_baseline_served_the_region_compiled_and_otherwise_watch() -> None:
+    roll_back, sentence = verdict_and_sentence(NOTHING, SERVED)
     assert roll_back == "roll_back"
     assert (
         sentence
         == f"Roll back new: `forward` compiled nothing: {WHY}, on an instance of new since "
         "minute 30; old ran it compiled."
     )
-    watch, sentence = said(NOTHING, replace(SERVED, about="another region"))
+    watch, sentence = verdict_and_sentence(NOTHING, replace(SERVED, about="another region"))
     assert watch == "watch" and sentence.endswith(
         "since minute 30; old ran no call of it compiled."
     )
-    known, _ = said(NOTHING, SERVED, replace(NOTHING, arm="baseline", instance="b1"))
+    known, _ = verdict_and_sentence(
+        NOTHING, SERVED, replace(NOTHING, arm="baseline", instance="b1")
+    )
     assert known == "healthy", "the baseline has instances that compile nothing too"
 
 
@@ -74,7 +74,8 @@ def test_a_first_version_that_compiles_nothing_is_watched() -> None:
 
 
 def compile_nothing(one: SimulatedInstance, *, as_fact: bool = False, **counts: Any) -> None:
-    """Has every call of the instance run without compiled code, and its agent report so once."""
+    """Makes every call of the instance run without compiled code, and its agent report this
+    once."""
     plain = one.report
 
     def changed(*, seq: int, start: float, end: float) -> Report:
@@ -114,7 +115,7 @@ def verdict() -> Verdict:
         ("", False, "eager"),
     ],
 )
-def test_what_its_agents_report_becomes_a_roll_back_with_its_cause(
+def test_a_reported_region_without_compiled_calls_is_a_roll_back_with_its_cause(
     side_by_side: list[SimulatedInstance],
     send: Callable[..., None],
     cause: str,
@@ -156,7 +157,7 @@ def test_what_its_agents_report_becomes_a_roll_back_with_its_cause(
 @pytest.mark.parametrize(
     ("where", "place"), [("ranker/serve.py:28", " (ranker/serve.py:28)"), ("", "")]
 )
-def test_the_cause_is_what_its_agents_say_and_where(
+def test_the_cause_and_its_place_come_from_the_agents(
     side_by_side: list[SimulatedInstance],
     send: Callable[..., None],
     why: str,
@@ -178,7 +179,7 @@ def test_the_cause_is_what_its_agents_say_and_where(
 
 
 @pytest.mark.django_db
-def test_a_region_that_runs_compiled_after_all_is_no_fact_any_more(
+def test_a_region_that_runs_compiled_after_all_ends_the_fact(
     side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock
 ) -> None:
     healthy(side_by_side)

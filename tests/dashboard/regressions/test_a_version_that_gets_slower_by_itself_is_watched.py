@@ -1,5 +1,5 @@
-"""A version that was well on its first day and gets slower later is WATCH, whatever its baseline
-does; day and load are no drift."""
+"""A version that was healthy on its first day and slows down later is WATCH, with any behaviour of
+its baseline; daily cycle and load are no drift."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Level = Callable[[int], float]
 def fleet(
     minutes: range, slower: Level, *, names: str = "c0 c1 b0 b1"
 ) -> Iterator[tuple[int, list[InstanceMinute]]]:
-    """Two instances of each version; calls and times follow the day, every instance wanders a
-    little, and both get slower alike."""
+    """Two instances of each version; calls and latencies follow the day, every instance wanders
+    slightly, and all slow down alike."""
     for minute in minutes:
         day = math.sin(2 * math.pi * minute / DAY)
         rows = []
@@ -50,7 +50,7 @@ def step(minute: int) -> float:
     return 0.25 if 2000 <= minute < 2600 else 0.0
 
 
-def test_what_both_versions_show_later_is_watched_said_and_ends() -> None:
+def test_a_later_slowdown_of_both_versions_is_watched_reported_and_ends() -> None:
     comparison = followed(step, 2000, Comparison(0))
     assert comparison.policy.verdict == "healthy"
     followed(step, 2200, comparison)
@@ -77,7 +77,7 @@ def test_what_both_versions_show_later_is_watched_said_and_ends() -> None:
 
 
 def drift_of(slower: Level, minutes: int, *, turned: bool = False) -> CusumDetector:
-    """The level of the candidate alone."""
+    """The drift level of the candidate alone."""
     found = CusumDetector(P50, PRODUCTION)
     for minute, rows in fleet(range(minutes), slower, names="c0 c1"):
         found.add(
@@ -96,18 +96,18 @@ def drift_of(slower: Level, minutes: int, *, turned: bool = False) -> CusumDetec
         lambda minute: 0.5 * (minute % DAY == 700),
     ],
 )
-def test_days_small_changes_and_single_minutes_are_not_watched(slower: Level) -> None:
+def test_daily_cycles_small_changes_and_single_minutes_are_not_watched(slower: Level) -> None:
     assert drift_of(slower, 2880).drifted is None
 
 
-def test_a_slow_slope_over_days_is_seen_whatever_the_order_of_rows() -> None:
+def test_a_slow_increase_over_days_is_found_in_any_order_of_rows() -> None:
     slope: Level = lambda minute: max(0.0, (minute - DAY) * 0.15 / DAY)  # noqa: E731
     found = drift_of(slope, 2 * DAY + 600).drifted
     assert found is not None and found.change > 0.1
     assert drift_of(slope, 2 * DAY + 600, turned=True).drifted == found
 
 
-def test_another_fleet_has_a_level_of_its_own() -> None:
+def test_another_set_of_instances_has_its_own_level() -> None:
     found = drift_of(lambda _: 0.0, 1600)
     for minute, rows in fleet(range(1600, 2400), lambda _: 0.3, names="c7 c8"):
         found.add("forward", minute, {("H100", ""): CellRows(Traffic(), candidate=rows)})

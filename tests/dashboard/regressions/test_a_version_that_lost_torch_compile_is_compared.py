@@ -1,5 +1,5 @@
-"""A version that runs a region in another way than its baseline (eager for torch.compile, another
-mode) is still compared with it."""
+"""A version that runs a region with another runtime or mode than its baseline is still compared
+with the baseline."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ Store = Callable[[Request], object]
 
 
 def run_as(report: Report, **way: str) -> Report:
-    """The report of an instance that runs its regions in that way and knows nothing of guard
-    lookups."""
+    """The report of an instance with this runtime and mode and without sampled guard lookups."""
     regions = [
         replace(region, compiled=0, eager_by={}, sampled=0, **way) for region in report.regions
     ]  # type: ignore[arg-type]
@@ -37,8 +36,8 @@ def send(
     fleet: Iterable[SimulatedInstance],
     way: Callable[[str, Report], dict[str, str]],
 ) -> Verdict:
-    """Stores the windows of every instance in its way, judges, and returns what is said of the
-    newest version."""
+    """Stores the windows of every instance with its runtime and mode, evaluates, and returns the
+    verdict on the newest version."""
     for instance in fleet:
         reports = [
             run_as(report, **way(instance.identity.version, report))
@@ -63,7 +62,7 @@ def send(
         ),
     ],
 )
-def test_another_way_is_compared_and_named_as_the_cause(
+def test_another_runtime_or_mode_is_compared_and_named_as_the_cause(
     side_by_side: list[SimulatedInstance], store_reports: Store, way: dict[str, str], said: str
 ) -> None:
     verdict = send(
@@ -75,7 +74,7 @@ def test_another_way_is_compared_and_named_as_the_cause(
     assert verdict.evidence["not_compared"] == []
 
 
-def test_a_way_that_both_versions_run_is_compared_by_itself(
+def test_a_mode_that_both_versions_use_is_compared_separately(
     side_by_side: list[SimulatedInstance], store_reports: Store
 ) -> None:
     def way(version: str, report: Report) -> dict[str, str]:
@@ -87,7 +86,7 @@ def test_a_way_that_both_versions_run_is_compared_by_itself(
     assert {entry["why"] for entry in missing} == {"no_baseline_in_stratum"}
 
 
-def test_the_first_calls_of_a_start_are_no_way_of_running(
+def test_the_first_calls_of_a_start_are_not_treated_as_a_mode(
     side_by_side: list[SimulatedInstance], store_reports: Store
 ) -> None:
     def way(version: str, report: Report) -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""A golden batch that failed asks for ROLL BACK where the baseline passed it, for WATCH where it
-told nothing; failed before: known."""
+"""A failed golden batch is ROLL BACK if the baseline passed it, WATCH if the baseline did not
+compare it, and known if the baseline failed it too."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def outcome_with(*facts: ObservedFact, minutes: int = 90, now: int = 90) -> Outc
     return judge(calls, now_minute=now, deployed_minute=0, known=JudgeContext(facts=facts))
 
 
-def said(outcome: Outcome) -> str:
+def sentence_of(outcome: Outcome) -> str:
     return verdict_sentence(
         outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}"
     )
 
 
-def test_a_result_that_is_right_on_the_baseline_is_rolled_back_on_one_instance() -> None:
+def test_a_wrong_result_on_one_instance_is_rolled_back_if_the_baseline_was_right() -> None:
     outcome = outcome_with(
         FAILED,
         PASSED,
@@ -56,33 +56,33 @@ def test_a_result_that_is_right_on_the_baseline_is_rolled_back_on_one_instance()
         1,
         2,
     )
-    assert said(outcome) == (
+    assert sentence_of(outcome) == (
         f"Roll back new: compiled output of `batch` differs from eager: {WHY}, on an "
         "instance (gpu-01 / 0) of new since minute 30, "
         "and passed on 1 other; passed on 2 of old."
     )
 
 
-def test_a_baseline_that_did_not_compare_leaves_it_at_watch() -> None:
+def test_a_baseline_that_did_not_compare_limits_the_verdict_to_watch() -> None:
     outcome = outcome_with(FAILED, replace(PASSED, about="another batch"))
     assert outcome.verdict == "watch"
-    assert said(outcome).endswith(
+    assert sentence_of(outcome).endswith(
         "on an instance (gpu-01 / 0) of new since minute 30; not checked on old."
     )
 
 
-def test_what_failed_before_too_is_told_and_changes_nothing() -> None:
+def test_a_failure_of_the_baseline_too_is_reported_and_changes_nothing() -> None:
     outcome = outcome_with(FAILED, PASSED, replace(FAILED, arm="baseline", instance="b2"))
     assert outcome.verdict == "healthy"
     assert [(fact.severity, fact.on_baseline) for fact in outcome.facts] == [("known", 1)]
 
 
-def test_what_passed_is_no_fact() -> None:
+def test_a_passed_batch_is_no_fact() -> None:
     outcome = outcome_with(PASSED, replace(PASSED, arm="candidate"))
     assert (outcome.verdict, outcome.facts) == ("healthy", ())
 
 
-def test_a_version_that_makes_no_call_yet_is_told_of_its_wrong_result() -> None:
+def test_a_version_without_calls_is_evaluated_by_its_wrong_result() -> None:
     calls = every_minute([instance(name) for name in NAMES if name.startswith("b")], 20)
     outcome = judge(
         calls, now_minute=20, deployed_minute=15, known=JudgeContext(facts=(FAILED, PASSED))
@@ -103,7 +103,7 @@ def test_the_first_version_is_watched_and_many_places_are_counted() -> None:
     )
 
 
-def test_the_order_of_facts_says_nothing() -> None:
+def test_the_order_of_facts_changes_nothing() -> None:
     facts = [
         FAILED,
         PASSED,
@@ -120,8 +120,8 @@ def test_the_order_of_facts_says_nothing() -> None:
     ]
 
 
-def tell(one: SimulatedInstance, **fields: Any) -> None:
-    """Has the instance tell of a golden batch in its twentieth window."""
+def add_batch_result(one: SimulatedInstance, **fields: Any) -> None:
+    """Makes the instance report a golden batch in its twentieth window."""
     plain, data = (
         one.report,
         parity_data(
@@ -146,16 +146,18 @@ def tell(one: SimulatedInstance, **fields: Any) -> None:
 
 
 @pytest.mark.django_db
-def test_what_agents_told_becomes_a_verdict_and_ends_with_the_process(
+def test_reported_batches_become_a_verdict_that_ends_with_the_process(
     side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock
 ) -> None:
     healthy(side_by_side)
     old = [one for one in side_by_side if one.identity.version == "2026.11.2"]
     new = [one for one in side_by_side if one.identity.version == "2026.11.3"]
     for one in old:
-        tell(one, state="passed", error=1e-3)
+        add_batch_result(one, state="passed", error=1e-3)
     for number, one in enumerate(new):
-        tell(one, state="failed" if number else "passed", error=0.1 * number if number else 1e-3)
+        add_batch_result(
+            one, state="failed" if number else "passed", error=0.1 * number if number else 1e-3
+        )
     for one in side_by_side:
         send(one)
     deployments_judge()

@@ -1,5 +1,5 @@
-"""An older agent counts stalled calls as warm-up, and fewer recompiles: neither is compared with
-it, and latency is compared alike."""
+"""An older agent counts stalled calls as warm-up and reports fewer recompiles: these metrics are
+not compared with it, and latency uses the same calls on both sides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ OTHERS = {"stalled calls of score_batch", "recompiles"}
 
 
 def as_an_older_agent(report: Report) -> Report:
-    """Stalled calls are warm-up there, and a compilation of another code object is a first one."""
+    """An older agent reports stalled calls as warm-up, and a compilation of another code object as
+    a first one."""
     regions = [replace(region, warmup=region.stalled, stalled=None) for region in report.regions]
     return replace(
         report,
@@ -73,7 +74,7 @@ def test_the_same_calls_are_no_regression_whichever_agent_reports_them(
     assert ("recompiles" in rows, "stalled" in rows) == (alike, not older)
     slow = [dot["value"] > 0.1 for dot in rows["p99"]["dots"]]
     assert slow == [not older] * len(slow), (
-        "both sides are of what callers waited, or both of steady calls"
+        "both sides include stalled calls, or both only steady calls"
     )
     if older == ("baseline",):
         assert (
@@ -83,7 +84,7 @@ def test_the_same_calls_are_no_regression_whichever_agent_reports_them(
         assert "not comparable with 2026.11.2: agent versions differ" in verdict.sentence
 
 
-def test_an_instance_with_an_older_agent_that_joins_later_changes_what_was_compared(
+def test_a_later_instance_with_an_older_agent_changes_the_compared_calls(
     side_by_side: list[SimulatedInstance], store_reports: Callable[..., None]
 ) -> None:
     def p99() -> dict[str, float]:
@@ -103,7 +104,7 @@ def test_an_instance_with_an_older_agent_that_joins_later_changes_what_was_compa
     assert p99() == later
 
 
-def test_a_region_without_a_stalled_call_reports_that_it_has_none(
+def test_a_region_without_stalled_calls_reports_zero(
     side_by_side: list[SimulatedInstance],
 ) -> None:
     report = next(iter(build_past_reports(side_by_side[0], start_minute=NOW_MINUTE)))
@@ -111,8 +112,8 @@ def test_a_region_without_a_stalled_call_reports_that_it_has_none(
 
 
 def without_graphs(report: Report, *, nothing: bool, older: bool) -> Report:
-    """A third of the calls or all of them meet code without a graph: an older agent takes them for
-    compiled ones."""
+    """A third of the calls, or all of them, run code without a graph: an older agent counts these
+    calls as compiled."""
     findings = list(report.findings)
     if nothing and not older and report.seq[0] == 20:
         findings.append(
@@ -134,7 +135,7 @@ def without_graphs(report: Report, *, nothing: bool, older: bool) -> Report:
 
 
 @pytest.mark.parametrize("nothing", [False, True])
-def test_calls_without_a_graph_are_none_either(
+def test_calls_without_a_graph_are_no_regression_either(
     side_by_side: list[SimulatedInstance], store_reports: Callable[..., None], nothing: bool
 ) -> None:
     for instance in (side_by_side[0], side_by_side[-1]):

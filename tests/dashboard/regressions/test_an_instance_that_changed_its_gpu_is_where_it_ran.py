@@ -1,5 +1,5 @@
-"""What a process held counts for the GPU type that it ran on in that minute, also after it came
-back on another under the same id."""
+"""Memory of a process counts for the GPU type of that minute, even if the process returned on
+another GPU type under the same id."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Properties: no input crashes the judge, the order of rows within a minute is nothing, and replay
-equals live."""
+"""Properties: no input crashes the judge, the order of rows within a minute is irrelevant, and
+replay equals live evaluation."""
 
 import json
 import random
@@ -52,7 +52,7 @@ def instance_minute(draw: st.DrawFn) -> InstanceMinute:
 
 @settings(max_examples=150, deadline=None)
 @given(rows=st.lists(instance_minute(), max_size=80), seed=st.integers(0, 1000))
-def test_any_rows_have_an_answer_that_their_order_does_not_change(
+def test_any_rows_get_an_answer_that_does_not_depend_on_their_order(
     rows: list[InstanceMinute], seed: int
 ):
     outcome = judge(rows, now_minute=91, deployed_minute=0, settings=HASTY).as_dict()
@@ -86,7 +86,7 @@ def test_a_whole_fleet_gives_the_same_bits_in_any_order(seed: int, sequential: b
     )
 
 
-def test_a_replay_says_at_every_minute_what_was_said_live():
+def test_a_replay_equals_the_live_verdict_at_every_minute():
     minutes = list(
         instance_minutes(Fleet(seed=5, minutes=150, candidates=2, fault="slow", size=0.4, onset=60))
     )

@@ -1,5 +1,5 @@
-"""Calls that run eager beyond their budget and beyond chance are a certain fact: WATCH where the
-baseline does not burn it too."""
+"""Eager calls beyond their budget and beyond chance are a certain fact: WATCH unless the baseline
+exceeds the budget too."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from tests.dashboard.regressions.conftest import NOW_MINUTE
 @pytest.mark.parametrize(
     ("looked", "served", "budget", "burning"),
     [
-        (199, 0, 0.995, False),  # too few to say anything
+        (199, 0, 0.995, False),  # too few calls
         (1000, 995, 0.995, False),
-        (1000, 986, 0.995, False),  # more than twice what is allowed, and still chance
+        (1000, 986, 0.995, False),  # more than twice the allowance, and still chance
         (1000, 980, 0.995, True),
-        (100_000, 99_100, 0.995, False),  # surely more than allowed, and not twice as much
+        (100_000, 99_100, 0.995, False),  # certainly above the allowance, but not twice as much
         (100_000, 98_900, 0.995, True),
     ],
 )
-def test_it_burns_where_neither_budget_nor_chance_explains_it(
+def test_a_budget_burns_if_neither_the_budget_nor_chance_explains_the_calls(
     looked: int, served: int, budget: float, burning: bool
 ) -> None:
     assert exceeds_budget(looked, served, budget) is burning
 
 
 @pytest.mark.django_db
-def test_only_instances_that_burn_are_told_and_nobody_is_asked_without_a_budget(
+def test_only_burning_instances_are_reported_and_no_query_runs_without_a_budget(
     side_by_side: list[SimulatedInstance], send: Callable[..., None], project: Project
 ) -> None:
     pair = [side_by_side[0], side_by_side[-1]]
@@ -67,7 +67,7 @@ def test_only_instances_that_burn_are_told_and_nobody_is_asked_without_a_budget(
     )
 
 
-def test_a_baseline_that_burns_too_makes_it_no_news() -> None:
+def test_a_baseline_that_burns_too_makes_the_fact_known() -> None:
     fact = ObservedFact(
         "budget_burning",
         "candidate",

@@ -1,5 +1,5 @@
-"""A version whose calls wait for compilations after warm-up is ROLL BACK with the cause, whatever
-ends the compilations."""
+"""A version with calls that wait for compilations after warm-up is ROLL BACK with the cause,
+however the compilations end."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def judged(instances: list[SimulatedInstance], send: Sent, before: Fault, after:
         ),
     ],
 )
-def test_every_call_and_every_third_is_a_roll_back_with_its_cause(
+def test_waiting_in_every_call_or_every_third_is_a_roll_back_with_its_cause(
     side_by_side: list[SimulatedInstance], send: Sent, fault: Fault, share: float, cause: str
 ) -> None:
     verdict = judged(side_by_side, send, Fault(), fault)
@@ -65,11 +65,11 @@ def test_every_call_and_every_third_is_a_roll_back_with_its_cause(
     assert rows["p99"]["label"] == "REGRESSED" and rows["p99"]["candidate"] > 0.5
 
 
-def test_a_frame_that_latched_is_the_cause_although_calls_waited_before(
+def test_an_eager_fallback_is_the_cause_even_if_calls_waited_before(
     side_by_side: list[SimulatedInstance], send: Sent
 ) -> None:
-    """Few calls wait, each for long: within the budget of calls, and the time that they wait is
-    worse than on the baseline."""
+    """Few calls wait, each for a long time: within the budget of calls, but the wait time is worse
+    than on the baseline."""
     latched = side_by_side[-1]
     latched.rollout = replace(
         latched.rollout, fault=replace(EVERY_CALL, stalled=0.0, eager=0.9, slower=2.0)
@@ -105,7 +105,7 @@ def test_a_frame_that_latched_is_the_cause_although_calls_waited_before(
     )
 
 
-def test_a_baseline_that_stalls_as_much_makes_it_no_regression_and_the_budget_counts_still(
+def test_a_baseline_that_stalls_equally_makes_it_no_regression_and_the_budget_still_counts(
     side_by_side: list[SimulatedInstance], send: Sent
 ) -> None:
     verdict = judged(side_by_side, send, EVERY_THIRD, EVERY_THIRD)
@@ -126,7 +126,7 @@ def test_a_baseline_that_stalls_as_much_makes_it_no_regression_and_the_budget_co
 @pytest.mark.parametrize(
     ("budget", "kind"), [(None, "roll_back"), (1.0, "not_enough_data"), (0.1, "watch")]
 )
-def test_a_first_version_is_held_against_the_budget_alone(
+def test_a_first_version_is_compared_only_with_the_budget(
     side_by_side: list[SimulatedInstance],
     send: Sent,
     project: Project,
@@ -145,7 +145,7 @@ def test_a_first_version_is_held_against_the_budget_alone(
     )
 
 
-def test_a_first_version_is_left_alone_where_stalled_calls_are_muted(
+def test_a_first_version_is_not_watched_if_stalled_calls_are_muted(
     side_by_side: list[SimulatedInstance], send: Sent, project: Project, user: User
 ) -> None:
     detection_settings_set(project=project, values={"stalled.muted": True}, actor=user)
@@ -156,5 +156,5 @@ def test_a_first_version_is_left_alone_where_stalled_calls_are_muted(
     verdict = Verdict.objects.get(current=True)
     assert verdict.kind == "not_enough_data"
     assert [fact["kind"] for fact in verdict.evidence["facts"]] == ["stalled_calls"], (
-        "it is shown all the same"
+        "the metric is still shown"
     )

@@ -1,5 +1,5 @@
-"""A latched frame, a stuck compilation and a lack of memory are findings at once: WATCH where they
-are news, and never more."""
+"""Eager fallback, stuck compilations and out-of-memory events are immediate findings: WATCH if they
+are new, and never more."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def outcome_with(*facts: ObservedFact, minutes: int = 90) -> Outcome:
     return judge(calls, now_minute=minutes, deployed_minute=0, known=JudgeContext(facts=facts))
 
 
-def test_a_latched_frame_turns_healthy_into_watch_and_is_told():
+def test_an_eager_fallback_turns_healthy_into_watch_and_is_reported():
     outcome = outcome_with(LATCHED, replace(LATCHED, instance="c2", since=40))
     assert (outcome.verdict, outcome.transitions[-1]) == ("watch", (59, "watch"))
     (fact,) = outcome.facts
@@ -47,28 +47,28 @@ def test_a_latched_frame_turns_healthy_into_watch_and_is_told():
         30,
         0,
     )
-    said = verdict_sentence(
+    sentence = verdict_sentence(
         outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}"
     )
-    assert said == (
+    assert sentence == (
         "`forward` runs eager until its process restarts: it reached its recompile limit, "
         "on 2 instances of new since minute 30 and none of old."
     )
 
 
-def test_what_the_baseline_shows_too_is_told_and_changes_nothing():
+def test_a_fact_of_the_baseline_too_is_reported_and_changes_nothing():
     outcome = outcome_with(LATCHED, replace(LATCHED, arm="baseline", instance="b1"))
     assert outcome.verdict == "healthy"
     (fact,) = outcome.facts
     assert (fact.severity, fact.on_baseline) == ("known", 1)
 
 
-def test_another_frame_than_the_baselines_is_news():
+def test_another_frame_than_the_baselines_is_new():
     outcome = outcome_with(LATCHED, replace(LATCHED, arm="baseline", instance="b1", about="encode"))
     assert outcome.verdict == "watch"
 
 
-def test_facts_of_a_version_that_is_silent_say_nothing_of_today():
+def test_facts_of_a_silent_version_give_no_verdict():
     calls = every_minute([instance(name) for name in NAMES], 90)
     outcome = judge(calls, now_minute=150, deployed_minute=0, known=JudgeContext(facts=(LATCHED,)))
     assert outcome.verdict == "not_enough_data"
@@ -90,7 +90,7 @@ def test_no_number_of_facts_is_a_roll_back():
 
 
 @pytest.mark.parametrize(("last_minute", "verdict"), [(20, "healthy"), (40, "watch")])
-def test_a_lack_of_gpu_memory_counts_for_an_hour(last_minute: int, verdict: str):
+def test_an_out_of_memory_event_counts_for_an_hour(last_minute: int, verdict: str):
     rows = states(90, *(state(name) for name in NAMES))
     rows = [
         replace(row, ooms=int(row.instance == "c0" and row.minute in (10, last_minute)))
@@ -104,7 +104,7 @@ def test_a_lack_of_gpu_memory_counts_for_an_hour(last_minute: int, verdict: str)
     )
 
 
-def test_the_order_of_facts_says_nothing():
+def test_the_order_of_facts_changes_nothing():
     facts = [
         LATCHED,
         replace(LATCHED, instance="c2", why="another reason"),
@@ -141,7 +141,7 @@ def current() -> Verdict:
         ),
     ],
 )
-def test_a_fact_that_an_agent_told_is_in_the_verdict(
+def test_a_fact_reported_by_an_agent_is_in_the_verdict(
     side_by_side: list[SimulatedInstance],
     send: Callable[..., None],
     kind: str,
@@ -151,8 +151,8 @@ def test_a_fact_that_an_agent_told_is_in_the_verdict(
     healthy(side_by_side)
     for one in side_by_side[:-1]:
         send(one)
-    told = side_by_side[-1]
-    plain = told.report
+    reporting = side_by_side[-1]
+    plain = reporting.report
 
     def with_fact(*, seq: int, start: float, end: float) -> Report:
         report = plain(seq=seq, start=start, end=end)
@@ -160,8 +160,8 @@ def test_a_fact_that_an_agent_told_is_in_the_verdict(
             report, facts=[*report.facts, *([WireFact(kind, start, data)] if seq == 20 else [])]
         )
 
-    told.report = with_fact  # type: ignore[method-assign]
-    send(told)
+    reporting.report = with_fact  # type: ignore[method-assign]
+    send(reporting)
     deployments_judge()
     verdict = current()
     assert verdict.kind == "watch"
@@ -182,7 +182,7 @@ def test_without_a_fact_the_same_fleet_is_not_watched(
 
 
 @pytest.mark.django_db
-def test_an_instance_that_is_stuck_in_its_compilation_is_watched_for_as_long_as_it_reports(
+def test_an_instance_with_a_stuck_compilation_is_watched_while_it_reports(
     side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock
 ):
     healthy(side_by_side)
@@ -196,7 +196,7 @@ def test_an_instance_that_is_stuck_in_its_compilation_is_watched_for_as_long_as_
     verdict = current()
     assert verdict.kind == "watch" and "`forward` is stuck compiling" in verdict.sentence
     assert [fact["instances"] for fact in verdict.evidence["facts"]] == [[stuck]]
-    # No call for forty minutes, but the process reports: it is not silence.
+    # No call for forty minutes, but the process reports, so it is not silent.
     time_is.minute += 40
     Instance.objects.filter(instance_id=stuck).update(
         last_minute=time_is.minute, compiling_for=3400.0
@@ -206,7 +206,7 @@ def test_an_instance_that_is_stuck_in_its_compilation_is_watched_for_as_long_as_
 
 
 @pytest.mark.django_db
-def test_one_name_in_two_environments_is_judged_in_each_by_itself(
+def test_one_version_name_in_two_environments_is_evaluated_in_each(
     side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ):
     for one in side_by_side:

@@ -1,5 +1,5 @@
-"""A pair of versions of which nothing bad was said is replayed once when it is over; what all
-taught together is written once a day."""
+"""Learning: a pair of versions without a bad verdict is replayed once after its end; the pooled
+result is written once a day."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 def over(
     time_is: Clock, store_reports: Callable[..., Any], send: Callable[..., None]
 ) -> Iterator[Deployment]:
-    """A version that ran beside its baseline for some minutes, was judged, and ended a while
+    """A version that ran alongside its baseline for some minutes, was evaluated, and ended a while
     ago."""
     clear_comparisons()
     healthy: list[SimulatedInstance] = build_instances(
@@ -47,7 +47,7 @@ def over(
     clear_comparisons()
 
 
-def test_a_pair_teaches_once(over: Deployment, project: Project) -> None:
+def test_a_pair_is_learned_once(over: Deployment, project: Project) -> None:
     assert variances_learn() == 1
     pair = HealthyPair.objects.get()
     assert pair.deployment == over
@@ -58,28 +58,24 @@ def test_a_pair_teaches_once(over: Deployment, project: Project) -> None:
     assert variances_learn() == 0
 
 
-def test_what_is_not_over_waits(over: Deployment) -> None:
+def test_a_pair_that_has_not_ended_waits(over: Deployment) -> None:
     Deployment.objects.update(ended_minute=None)
     assert variances_learn() == 0
 
 
 @pytest.mark.parametrize("kind", ["watch", "roll_back"])
-def test_a_version_of_which_something_bad_was_once_said_teaches_nothing(
-    over: Deployment, kind: str
-) -> None:
+def test_a_version_with_an_earlier_bad_verdict_is_not_learned(over: Deployment, kind: str) -> None:
     Verdict.objects.filter(deployment=over).update(previous_kind=kind, kind=kind, current=False)
     assert variances_learn() == 0
     assert not HealthyPair.objects.exists()
 
 
-def test_a_pair_whose_minutes_are_being_dropped_teaches_nothing(
-    over: Deployment, time_is: Clock
-) -> None:
+def test_a_pair_with_expiring_minutes_is_not_learned(over: Deployment, time_is: Clock) -> None:
     time_is.minute += 9 * 1440
     assert variances_learn() == 0
 
 
-def test_what_was_learned_is_pooled_once_a_day_and_in_force_from_enough_pairs_on(
+def test_lessons_are_pooled_once_a_day_and_apply_from_the_required_number_of_pairs(
     over: Deployment, project: Project, time_is: Clock
 ) -> None:
     variances_learn()
@@ -116,7 +112,7 @@ def test_what_was_learned_is_pooled_once_a_day_and_in_force_from_enough_pairs_on
     )
 
 
-def test_pairs_are_forgotten_after_half_a_year(
+def test_pairs_are_deleted_after_half_a_year(
     over: Deployment, project: Project, time_is: Clock
 ) -> None:
     variances_learn()

@@ -1,5 +1,5 @@
-"""The affected-instance rule for eager calls: its threshold, its hold time, and when it must not
-speak."""
+"""Affected-instance rule for eager calls: its threshold, its hold time, and the cases without a
+finding."""
 
 import pytest
 
@@ -34,7 +34,7 @@ CALM = [instance("b1"), instance("c1"), instance("c2")]
 ONE_OF_TWO = [instance("b1"), instance("c1"), instance("c2", **eager(0.5))]
 
 
-def test_one_eager_instance_of_two_is_a_roll_back_after_the_hold_and_not_a_minute_sooner():
+def test_one_eager_instance_of_two_is_a_roll_back_after_exactly_the_hold_time():
     assert judged(CALM, ONE_OF_TWO, 9).verdict == "watch"
     outcome = judged(CALM, ONE_OF_TWO, 10)
     assert (outcome.verdict, outcome.since) == ("roll_back", 49)
@@ -51,14 +51,15 @@ def test_one_eager_instance_of_two_is_a_roll_back_after_the_hold_and_not_a_minut
     assert row.baseline == 0.0
 
 
-def test_a_simulated_eager_instance_is_found_at_its_hold():
+def test_a_simulated_eager_instance_is_found_at_its_hold_time():
     fleet = Fleet(
         seed=91_000, candidates=2, minutes=120, fault="eager", size=0.5, affected=0.5, onset=60
     )
     rows = [row for minute in instance_minutes(fleet) for row in minute]
     outcome = judge(rows, now_minute=120, deployed_minute=0)
-    # The second instance starts 20 minutes later, and its onset counts from there; one minute of
-    # eager calls is not yet surely over 2 %.
+    # The second instance starts 20 minutes later, and its hold time counts from there; one minute
+    # of
+    # eager calls is not yet certainly over 2%.
     assert (outcome.verdict, outcome.since) in {("roll_back", 70), ("roll_back", 90)}
     assert row_of(outcome).affected_instances == 1
 
@@ -69,7 +70,7 @@ def test_two_percent_is_not_over_two_percent():
     assert outcome.verdict != "roll_back"
 
 
-def test_an_eager_baseline_silences_the_rule():
+def test_an_eager_baseline_disables_the_rule():
     both = [instance("b1", **eager(0.5)), instance("c1"), instance("c2", **eager(0.5))]
     outcome = judged(CALM, both, 30)
     assert row_of(outcome).label == "NO CHANGE"
@@ -88,7 +89,7 @@ def test_a_candidate_that_stopped_being_eager_is_improved():
 
 
 @pytest.mark.parametrize("calm_minutes", [29, 30])
-def test_roll_back_is_left_after_half_an_hour_without_an_eager_call(calm_minutes: int):
+def test_roll_back_ends_after_half_an_hour_without_an_eager_call(calm_minutes: int):
     rows = [
         *every_minute(CALM, 40),
         *every_minute(ONE_OF_TWO, 20, start=40),
@@ -98,7 +99,7 @@ def test_roll_back_is_left_after_half_an_hour_without_an_eager_call(calm_minutes
     assert (outcome.verdict == "roll_back") == (calm_minutes < 30)
 
 
-def test_shares_are_of_the_calls_that_the_agent_looked_at():
+def test_shares_are_of_the_sampled_calls():
     looked_at = {"calls": 1000, "compiled": 7, "eager": 3, "eager_by": {"limit": 3}}
     outcome = judged(
         [instance("b1"), instance("c1")], [instance("b1"), instance("c1", **looked_at)], 20
@@ -107,7 +108,7 @@ def test_shares_are_of_the_calls_that_the_agent_looked_at():
     assert row_of(outcome).candidate == pytest.approx(0.3)
 
 
-def test_calls_nobody_looked_at_are_not_taken_for_compiled():
+def test_unsampled_calls_do_not_count_as_compiled():
     blind = [instance("b1", compiled=0), instance("c1", compiled=0)]
     row = row_of(judged(blind, blind, 20))
     assert row.label == "NOT ENOUGH DATA"

@@ -1,4 +1,4 @@
-"""Simulated fleets without a fault: no roll back, whatever is confounded."""
+"""Simulated fleets without a fault: no ROLL BACK under any confounder."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_confounder_is_never_a_roll_back(name: str):
         assert "roll_back" not in verdicts(watched(fleet))
 
 
-def test_a_shifted_mix_is_reported_apart_from_the_change():
+def test_a_shifted_mix_is_reported_separately_from_the_change():
     comparison = watched(Fleet(seed=73_000, candidates=2, minutes=240, candidate_mix=0.25))
     outcome = evaluate_comparison(comparison, now_minute=240)
     (shift,) = outcome.mix_shift

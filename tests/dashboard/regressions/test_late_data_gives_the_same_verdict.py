@@ -1,5 +1,5 @@
-"""Windows that arrive after their minute was judged, or that another worker judged, change nothing
-in the end."""
+"""Windows that arrive after the evaluation of their minute, or that another worker evaluated, do
+not change the final verdict."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_late_windows_count_as_if_they_had_been_on_time(
     assert answer() == in_the_end
 
 
-def test_a_worker_that_starts_anew_says_the_same(
+def test_a_restarted_worker_gives_the_same_verdict(
     side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Any
 ) -> None:
     for instance in side_by_side:
@@ -73,13 +73,13 @@ def instance_windows(instance: SimulatedInstance) -> int:
     return NOW_MINUTE - instance.first_minute
 
 
-def test_more_deployments_than_are_kept_do_not_drop_each_other(
+def test_deployments_beyond_the_cache_size_do_not_evict_each_other(
     side_by_side: list[SimulatedInstance],
     send: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Five that are judged in turn, with room for three: two are read anew at each sweep, not all
-    of them."""
+    """Five comparisons in turn, with room for three: two are read again at each sweep, not all of
+    them."""
     for instance in side_by_side:
         send(instance, last=5)
     baseline, candidate = Deployment.objects.select_related("version", "project").order_by(
@@ -102,8 +102,9 @@ def test_more_deployments_than_are_kept_do_not_drop_each_other(
         sum(before is after for before, after in zip(*each, strict=True))
         for each in pairwise(found)
     ] == [3, 3]
-    # What nobody asks for any more is let go of, however much room there is: a worker would hold
-    # the comparisons of all old versions.
+    # A comparison without requests expires regardless of free space: otherwise a worker would keep
+    # the
+    # comparisons of all old versions.
     later = start + 3 + comparison_cache.EXPIRE_AFTER_MINUTES + 1
     pairs = [(candidate, replaced(baseline, number)) for number in (7, 8)]
     assert all(before is after for before, after in zip(sweep(later), sweep(later), strict=True))
@@ -111,13 +112,13 @@ def test_more_deployments_than_are_kept_do_not_drop_each_other(
 
 
 def replaced(deployment: Deployment, number: int) -> Deployment:
-    """The same deployment under another number."""
+    """The same deployment under another primary key."""
     other = copy(deployment)
     other.pk = 1000 + number
     return other
 
 
-def test_late_data_that_goes_on_coming_is_read_again_every_few_minutes_only(
+def test_continuous_late_data_is_read_again_only_every_few_minutes(
     side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ) -> None:
     late = side_by_side[-1]
@@ -126,7 +127,7 @@ def test_late_data_that_goes_on_coming_is_read_again_every_few_minutes_only(
     send(late, last=10)
     send(late, first=30)
 
-    def looked(minute: int) -> Running:
+    def read_comparison(minute: int) -> Running:
         older, newer = Deployment.objects.select_related("version", "project").order_by(
             "started_minute"
         )
@@ -135,14 +136,14 @@ def test_late_data_that_goes_on_coming_is_read_again_every_few_minutes_only(
         )
 
     now = Deployment.objects.latest("started_minute").last_minute + 1
-    first = looked(now)
+    first = read_comparison(now)
     send(late, first=11, last=15)
-    second = looked(now)
+    second = read_comparison(now)
     send(late, first=16, last=20)
-    waits = looked(now + 1)
-    again = looked(now + comparison_cache.LATE_MINUTES)
+    waits = read_comparison(now + 1)
+    again = read_comparison(now + comparison_cache.LATE_MINUTES)
     assert [second is first, waits is second, again is waits] == [False, True, False]
     clear_comparisons()
-    anew = looked(now)
-    assert [entry.track for entry in anew.judged()] == [entry.track for entry in again.judged()]
-    assert anew.calls() == again.calls() != second.calls()
+    fresh = read_comparison(now)
+    assert [entry.track for entry in fresh.judged()] == [entry.track for entry in again.judged()]
+    assert fresh.calls() == again.calls() != second.calls()

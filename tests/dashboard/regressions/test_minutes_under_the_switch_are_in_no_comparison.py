@@ -1,5 +1,5 @@
-"""An operator's command makes calls eager: while it is in force on an instance, that instance says
-nothing of its version."""
+"""An operator's command makes calls eager: while the command is in force on an instance, the
+instance is in no comparison."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def receipt(instance: str, state: str, minute: float, counter: int = 1) -> None:
     )
 
 
-def said() -> str:
+def evaluate_again() -> str:
     clear_comparisons()
     Verdict.objects.all().delete()
     Comparison.objects.all().delete()
@@ -46,7 +46,7 @@ def said() -> str:
     return Verdict.objects.get(current=True, deployment__version__name="2026.11.3").kind
 
 
-def test_what_was_asked_for_is_no_regression(
+def test_requested_eager_calls_are_no_regression(
     side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ) -> None:
     for instance in side_by_side:
@@ -56,16 +56,16 @@ def test_what_was_asked_for_is_no_regression(
         for instance in side_by_side
         if instance.identity.version == "2026.11.3"
     ]
-    assert said() == "roll_back"
+    assert evaluate_again() == "roll_back"
     for name in newer:
         receipt(name, "accepted", 0.0)
         receipt(name, "applied", 0.1)
         for renewed in range(1, 14):
             receipt(name, "accepted", 2.5 * renewed, 1 + renewed)
         receipt(name, "ended", 39.9, 14)
-    assert said() == "not_enough_data"
+    assert evaluate_again() == "not_enough_data"
     CommandReceipt.objects.filter(instance__instance_id=newer[0]).delete()
-    assert said() == "roll_back"
+    assert evaluate_again() == "roll_back"
     evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence[
         "evidence"
     ]
@@ -73,18 +73,18 @@ def test_what_was_asked_for_is_no_regression(
     assert eager["affected_instances"] == 1
 
 
-def test_calls_that_a_command_made_eager_are_still_the_versions_traffic(
+def test_calls_that_a_command_made_eager_are_still_traffic_of_the_version(
     side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ) -> None:
     for instance in side_by_side:
         send(instance)
-    assert said() == "roll_back"
+    assert evaluate_again() == "roll_back"
     before = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence
     for instance in side_by_side:
         if instance.identity.version == "2026.11.3":
             receipt(instance.identity.id, "applied", 0.1)
             receipt(instance.identity.id, "ended", 36.9)
-    said()
+    evaluate_again()
     evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence
     assert evidence["adoption"] == pytest.approx(before["adoption"])
     assert not evidence["low_adoption"]
@@ -105,7 +105,7 @@ def test_calls_that_a_command_made_eager_are_still_the_versions_traffic(
         ([("applied", -30.0), ("accepted", -20.0), ("accepted", -10.0), ("ended", 1.0)], {0, 1}),
     ],
 )
-def test_it_is_in_force_from_the_word_of_the_instance_until_its_end_or_its_last_commands(
+def test_a_command_is_in_force_from_the_receipt_until_its_end_or_the_last_commands(
     told: list[tuple[str, float]], minutes: set[int]
 ) -> None:
     rows = [(state, clock.at_minute(BEGUN) + timedelta(minutes=minute)) for state, minute in told]

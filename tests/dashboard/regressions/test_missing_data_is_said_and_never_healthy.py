@@ -1,4 +1,4 @@
-"""Bad and absent input: a stated result with its reason, never a crash, and never HEALTHY from
+"""Bad and missing input: a stated result with its reason, never a crash, and never HEALTHY from
 silence."""
 
 import json
@@ -38,7 +38,7 @@ UNDECIDED = [
 
 
 @pytest.mark.parametrize(("reason", "rows"), UNDECIDED)
-def test_what_is_missing_is_named(reason: str, rows: list):
+def test_missing_data_is_named(reason: str, rows: list):
     outcome = outcome_of_rows(*rows)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", reason)
 
@@ -72,9 +72,7 @@ def test_the_first_minutes_of_an_instance_are_left_out():
         (1600, "no_baseline", "no_baseline_in_stratum"),
     ],
 )
-def test_versions_that_ran_one_after_the_other_on_other_hosts_are_not_compared(
-    pause: int, reason: str, why: str
-):
+def test_sequential_versions_on_different_hosts_are_not_compared(pause: int, reason: str, why: str):
     hosts = [instance("b1", host="a"), instance("c1", host="b")]
     deployed = 300 + pause
     rows = [
@@ -89,9 +87,9 @@ def test_versions_that_ran_one_after_the_other_on_other_hosts_are_not_compared(
 
 
 @pytest.mark.parametrize(("block", "pause"), [(7, 6), (10, 0), (10, 6), (30, 0), (60, 6)])
-def test_versions_that_are_called_in_turn_are_said_to_be(block: int, pause: int):
-    """Minutes further apart than 5 are not compared; that is no lack of calls, and no warm-up that
-    waiting ends."""
+def test_versions_that_receive_traffic_in_turn_are_reported_as_such(block: int, pause: int):
+    """Minutes more than 5 minutes apart are not compared. The reason is neither a lack of calls nor
+    a warm-up that ends with waiting."""
     fleet = every_minute([replace(one, host=one.instance) for one in PAIR], 600)
     rows = [
         row
@@ -104,7 +102,7 @@ def test_versions_that_are_called_in_turn_are_said_to_be(block: int, pause: int)
     assert "rarely receive traffic within the same" in not_enough_sentence(outcome, "v2", "v1", str)
 
 
-def test_one_instance_a_side_with_constant_values_becomes_no_change_or_says_what_it_can_see():
+def test_constant_values_on_one_instance_a_side_give_the_smallest_visible_change():
     outcome = outcome_of_rows(*PAIR)
     row = next(row for row in outcome.evidence if row.metric == "p50")
     assert (row.change, row.label, row.reason) == (
@@ -127,9 +125,9 @@ def test_many_equal_instances_are_healthy_at_the_first_look_and_not_before():
     assert 0.0 < outcome.bound < 0.10
 
 
-def test_a_version_whose_minutes_begin_after_the_last_look_is_judged_once_enough_was_seen():
-    """It was deployed before a quiet weekend, or its first days are no longer kept when a worker
-    begins anew."""
+def test_a_version_with_minutes_only_after_the_last_look_is_evaluated_with_enough_data():
+    """The version was deployed before a quiet weekend, or its first days have expired when a worker
+    restarts."""
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
     rows = list(every_minute(fleet, 600, start=4000))
     early = judge(rows, now_minute=4500, deployed_minute=0)
@@ -138,7 +136,7 @@ def test_a_version_whose_minutes_begin_after_the_last_look_is_judged_once_enough
     assert (outcome.verdict, outcome.look, outcome.since) == ("healthy", 1440, 4539)
 
 
-def test_many_even_regions_can_be_healthy_too():
+def test_many_regions_with_constant_values_can_be_healthy():
     names = [f"{arm}{i}" for arm in "bc" for i in range(6)]
     fleet = [instance(name, region=f"expert {number}") for name in names for number in range(12)]
     outcome = outcome_of_rows(*fleet, minutes=60)
@@ -150,7 +148,7 @@ def test_many_even_regions_can_be_healthy_too():
     assert outcome_of_rows(*one_slower, minutes=60).verdict == "not_enough_data"
 
 
-def test_a_healthy_version_that_falls_silent_is_not_healthy_any_more():
+def test_a_healthy_version_that_falls_silent_is_no_longer_healthy():
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
     assert outcome_of_rows(*fleet, minutes=90, now=119).verdict == "healthy"
     outcome = outcome_of_rows(*fleet, minutes=90, now=121)
@@ -162,7 +160,7 @@ def test_a_healthy_version_that_falls_silent_is_not_healthy_any_more():
     assert outcome.transitions[-1] == (119, "not_enough_data")
 
 
-def test_data_that_stopped_long_before_a_look_does_not_answer_it():
+def test_data_that_ended_long_before_a_look_does_not_decide_it():
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
     rows = [
         *every_minute(fleet, 20),
@@ -171,7 +169,7 @@ def test_data_that_stopped_long_before_a_look_does_not_answer_it():
     assert judge(rows, now_minute=120, deployed_minute=0).verdict == "not_enough_data"
 
 
-def test_under_half_of_the_traffic_comparable_is_watch_and_says_what_was_left_out():
+def test_with_under_half_of_the_traffic_comparable_the_verdict_is_watch_and_names_the_rest():
     outcome = outcome_of_rows(
         instance("b1"), instance("c1"), instance("c2", stratum="L40S", calls=300)
     )
@@ -182,7 +180,7 @@ def test_under_half_of_the_traffic_comparable_is_watch_and_says_what_was_left_ou
     assert "L40S" in left_out.what
 
 
-def test_a_full_rollout_after_the_canary_is_not_held_against_the_version():
+def test_a_full_rollout_after_the_canary_does_not_count_against_the_version():
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
     rows = [
         *every_minute(fleet, 70),
@@ -196,7 +194,7 @@ def test_a_full_rollout_after_the_canary_is_not_held_against_the_version():
     }
 
 
-def test_an_instance_that_changes_its_gpu_or_its_version_counts_apart():
+def test_an_instance_that_changes_its_gpu_or_its_version_counts_separately():
     outcome = outcome_of_rows(
         instance("b1"),
         instance("b1", stratum="A100"),
@@ -208,13 +206,13 @@ def test_an_instance_that_changes_its_gpu_or_its_version_counts_apart():
     assert (row.baseline_instances, row.candidate_instances) == (3, 2)
 
 
-def test_rows_from_a_clock_ahead_are_counted_and_left_out():
+def test_rows_from_a_clock_ahead_are_counted_and_ignored():
     rows = list(every_minute(PAIR, 120))
     outcome = judge(rows, now_minute=100, deployed_minute=0)
     assert (outcome.rows_ignored, outcome.last_candidate_minute) == (40, 99)
 
 
-def test_minutes_out_of_order_are_refused_with_the_way_out():
+def test_minutes_out_of_order_are_refused_with_a_remedy():
     comparison = Comparison(0)
     comparison.add_minute(5, PAIR)
     with pytest.raises(ValueError, match="minute 5 comes after minute 5: replay"):

@@ -1,5 +1,5 @@
-"""An engine counts in buckets how long its calls take: levels that are no further apart than a
-bucket are no finding, and not HEALTHY."""
+"""Histogram buckets of an engine: levels less than a bucket apart give neither a finding nor
+HEALTHY."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLOSE = {
 
 
 @pytest.mark.parametrize(("before", "after", "bounds"), CLOSE.values(), ids=CLOSE)
-def test_what_buckets_cannot_separate_is_not_enough_data(
+def test_levels_that_buckets_cannot_separate_are_not_enough_data(
     before: float | None, after: float | None, bounds: tuple[float, ...]
 ) -> None:
     found = outcome(before, after, bounds)
@@ -60,7 +60,7 @@ FAR = {
 
 
 @pytest.mark.parametrize(("before", "after", "bounds"), FAR.values(), ids=FAR)
-def test_what_is_further_apart_than_a_bucket_is_found(
+def test_levels_more_than_a_bucket_apart_are_found(
     before: float | None, after: float, bounds: tuple[float, ...]
 ) -> None:
     found = outcome(before, after, bounds)
@@ -68,14 +68,14 @@ def test_what_is_further_apart_than_a_bucket_is_found(
     assert {row.metric for row in found.evidence if row.drives} >= {"p50"}
 
 
-def test_the_same_times_that_an_agent_measured_are_judged() -> None:
+def test_the_same_latencies_measured_by_an_agent_are_evaluated() -> None:
     assert outcome(0.55, 0.75, None).verdict == "roll_back"
     assert outcome(0.55, 0.55, None).verdict == "healthy"
 
 
 @pytest.mark.parametrize("bounds", [OWN, None], ids=["of the engine too", "of the agent"])
-def test_a_level_that_stays_in_its_bucket_hides_no_other(bounds: tuple[float, ...] | None) -> None:
-    """The A100 did not become slower, or not so that its buckets show it."""
+def test_a_level_within_its_bucket_hides_no_other(bounds: tuple[float, ...] | None) -> None:
+    """The A100 did not become slower, or its buckets do not show it."""
     quiet = [instance(name, stratum="A100", p50=0.4, p99=0.4, bounds=OWN) for name in ("b9", "c9")]
     rows = [instance(f"b{n}", stratum="H100", p50=0.4, p99=0.4, bounds=bounds) for n in range(6)]
     rows += [instance(f"c{n}", stratum="H100", p50=2.2, p99=2.2, bounds=bounds) for n in range(6)]
@@ -84,9 +84,9 @@ def test_a_level_that_stays_in_its_bucket_hides_no_other(bounds: tuple[float, ..
     assert {row.metric for row in found.evidence if row.drives} >= {"p50"}
 
 
-def test_slow_minutes_alone_are_not_compared() -> None:
-    """A minute below the first bound has no p50: left out, a busy hour of both would be all that is
-    seen."""
+def test_slow_minutes_are_not_compared_alone() -> None:
+    """A minute below the first bound has no p50: without these minutes, only a busy hour of both
+    versions would count."""
     quiet = [instance(name, p50=None, p99=0.4, bounds=OWN) for name in ("b0", "b1", "c0", "c1")]
     busy = [
         instance(name, p50=0.4 if name < "c" else 0.9, p99=2.0, bounds=OWN)
@@ -129,5 +129,5 @@ def test_a_version_does_not_drift_inside_a_bucket() -> None:
         (12.0, 30.0, False),
     ],
 )
-def test_buckets_alone_separate_two_levels(base: float, candidate: float, apart: bool) -> None:
+def test_only_buckets_separate_two_levels(base: float, candidate: float, apart: bool) -> None:
     assert separates(log(base), log(candidate), OWN) is apart

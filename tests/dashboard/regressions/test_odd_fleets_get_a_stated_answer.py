@@ -1,5 +1,5 @@
-"""Fleets that are unlike any other get a stated answer: pods that come and go, clocks that jump,
-values that stand still, many at once."""
+"""Unusual fleets get a stated result: short-lived pods, jumping clocks, constant values, many
+versions at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOUR = [instance(name) for name in ("b1", "b2", "c1", "c2")]
 
 
 def pods(minutes: int, every: int, slower: float) -> Comparison:
-    """Two of each version at a time; each is replaced by one of another name again and again."""
+    """Two pods of each version at a time; new pods with new names replace them repeatedly."""
     comparison = Comparison(0)
     for minute in range(minutes):
         life = minute // every
@@ -39,7 +39,7 @@ def pods(minutes: int, every: int, slower: float) -> Comparison:
 
 
 def units(comparison: Comparison) -> int:
-    """The most that any one cell or count keeps."""
+    """The largest number of entries in any one cell or count."""
     counts = [0]
     for series, _ in comparison.regions["forward"].entries:
         if isinstance(series, RatioSeries):
@@ -49,7 +49,7 @@ def units(comparison: Comparison) -> int:
     return max(counts)
 
 
-def test_instances_that_are_long_gone_are_let_go_and_the_verdict_stands(
+def test_instances_that_ended_long_ago_are_evicted_and_the_verdict_remains(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = pods(2200, 40, 0.3)
@@ -67,7 +67,7 @@ def test_instances_that_are_long_gone_are_let_go_and_the_verdict_stands(
     )
 
 
-def test_a_large_fleet_that_lives_is_never_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instances_of_a_large_live_fleet_are_never_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pooled_estimate, "MAX_UNITS", 20)
     comparison = Comparison(0)
     rows = [instance(f"{arm}{number}") for arm in "bc" for number in range(40)]
@@ -88,14 +88,14 @@ def test_a_clock_that_jumps_a_day_ahead_is_a_gap_and_no_change() -> None:
     assert outcome.compared_minutes == 120
 
 
-def test_a_clock_that_jumps_back_is_late_data_and_refused_where_minutes_are_in_order() -> None:
+def test_a_clock_that_jumps_back_is_late_data_and_refused_in_ordered_minutes() -> None:
     comparison = Comparison(0)
     comparison.add_minute(10, [replace(row, minute=10) for row in FOUR])
     with pytest.raises(ValueError, match="minute 9 comes after minute 10: replay"):
         comparison.add_minute(9, [])
 
 
-def test_values_that_never_change_leave_the_assumed_spread() -> None:
+def test_constant_values_keep_the_assumed_spread() -> None:
     (row,) = [
         row
         for row in judge(every_minute(FOUR, 90), now_minute=90, deployed_minute=0).evidence
@@ -108,9 +108,9 @@ def test_values_that_never_change_leave_the_assumed_spread() -> None:
     )
 
 
-def test_of_five_hundred_versions_each_is_judged_by_itself() -> None:
-    """The same minutes in five hundred comparisons in turn: one that is slower is found, and no
-    other is."""
+def test_each_of_five_hundred_versions_is_evaluated_independently() -> None:
+    """The same minutes in five hundred comparisons in turn: the one slower version is found, and no
+    other."""
     fleet = [Comparison(0) for _ in range(500)]
     for minute in range(22):
         plain = [replace(row, minute=minute) for row in FOUR]

@@ -1,5 +1,5 @@
-"""Eager needs five looked-up events and a binomial bound above 2 %; a version that runs wholly
-eager is found at any traffic."""
+"""Eager rule: it needs five sampled events and a binomial bound above 2%; a wholly eager version is
+found at any traffic."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_the_bound_is_that_of_clopper_and_pearson(events: int, calls: int) -> No
     assert exceeds_threshold(events, calls, EAGER) == (events >= 5 and lower > 0.02)
 
 
-def test_a_small_share_of_few_calls_is_found_once_enough_were_looked_up() -> None:
-    """A twentieth of two looked-up calls a minute: 15 minutes hold one or two events, four hours
+def test_a_small_share_of_few_calls_is_found_after_enough_samples() -> None:
+    """A twentieth of two sampled calls a minute: 15 minutes contain one or two events, four hours
     twenty-four."""
 
     def seldom(row: InstanceMinute) -> InstanceMinute:
@@ -61,7 +61,7 @@ def test_a_small_share_of_few_calls_is_found_once_enough_were_looked_up() -> Non
     assert "watch" in {said for _, said in watched}
 
 
-def test_an_instance_that_recovered_is_not_named_for_one_later_call() -> None:
+def test_a_recovered_instance_is_not_named_for_one_later_call() -> None:
     def recovered(row: InstanceMinute) -> InstanceMinute:
         eager = row.arm == "candidate" and (row.minute < 60 or row.minute == 200)
         return known(row, 20, 2, (2 if row.minute < 60 else 1) if eager else 0)
@@ -84,9 +84,9 @@ def test_a_lone_eager_call_of_the_baseline_is_no_improvement() -> None:
     assert next(row.label for row in outcome.evidence if row.metric == "eager") == "NO CHANGE"
 
 
-def test_a_baseline_that_may_be_as_eager_is_not_taken_for_a_compiled_one() -> None:
-    """Three of its thirty looked-up calls are eager, too few to be sure, and a tenth of the
-    candidate's as well."""
+def test_a_possibly_eager_baseline_is_not_treated_as_compiled() -> None:
+    """Three of its thirty sampled calls are eager, too few for certainty, and a tenth of the
+    candidate's calls as well."""
 
     def alike(row: InstanceMinute) -> InstanceMinute:
         often = row.arm == "candidate"

@@ -1,5 +1,5 @@
-"""A person pins a version or accepts one as the new normal: later versions in its environment are
-compared with it until that ends."""
+"""An operator pins a version or accepts it as the new baseline: later versions in its environment
+are compared with it until the choice ends."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def choose(
     )
 
 
-def said(deployment: Deployment, kind: str) -> Verdict:
+def baseline_sentence(deployment: Deployment, kind: str) -> Verdict:
     Verdict.objects.filter(deployment=deployment, current=True).update(current=False)
     return Verdict.objects.create(
         project=deployment.project,
@@ -70,7 +70,7 @@ def said(deployment: Deployment, kind: str) -> Verdict:
     )
 
 
-def test_a_pin_holds_until_it_is_ended(model: WatchedModel, user: User) -> None:
+def test_a_pin_applies_until_it_ends(model: WatchedModel, user: User) -> None:
     earlier = [deployed(model, "1", start=START - 1000), deployed(model, "2", start=START - 500)]
     newest = deployed(model, "3", start=START)
     Verdict.objects.create(
@@ -95,7 +95,7 @@ def test_a_pin_holds_until_it_is_ended(model: WatchedModel, user: User) -> None:
     assert sides == [[None, "1"], ["1", None]]
 
 
-def test_a_new_choice_ends_the_one_before(model: WatchedModel, user: User) -> None:
+def test_a_new_choice_ends_the_previous_one(model: WatchedModel, user: User) -> None:
     for number in ("1", "2"):
         deployed(model, number, start=START)
     first = choose(model, "1", user)
@@ -108,7 +108,9 @@ def test_a_new_choice_ends_the_one_before(model: WatchedModel, user: User) -> No
     )
 
 
-def test_one_name_in_two_environments_is_two_choices(model: WatchedModel, user: User) -> None:
+def test_one_version_name_in_two_environments_is_two_choices(
+    model: WatchedModel, user: User
+) -> None:
     sides = {}
     for environment in ("production", "staging"):
         earlier = [
@@ -157,7 +159,7 @@ def test_any_of_five_hundred_versions_can_be_pinned(model: WatchedModel, user: U
     assert select_baseline(deployment=deployments[2], earlier=deployments[:2]) != deployments[3]
 
 
-def test_what_runs_is_judged_anew(model: WatchedModel, user: User) -> None:
+def test_live_versions_are_re_evaluated(model: WatchedModel, user: User) -> None:
     deployment = deployed(model, "1", start=START)
     Comparison.objects.create(project=model.project, deployment=deployment, judged_minute=START)
     choose(model, "1", user)
@@ -190,7 +192,7 @@ def test_what_runs_is_judged_anew(model: WatchedModel, user: User) -> None:
         ("1", "guess", "", "Choose an action: pin the version or accept it."),
     ],
 )
-def test_what_cannot_be_chosen_is_a_sentence(
+def test_an_invalid_choice_is_one_sentence(
     model: WatchedModel, user: User, name: str, kind: str, note: str, expected: str
 ) -> None:
     deployed(model, "1", start=START)
@@ -201,13 +203,13 @@ def test_what_cannot_be_chosen_is_a_sentence(
     assert str(refused.value) == expected
 
 
-def test_accepting_ends_the_alert_with_the_words_of_the_note_and_leaves_the_verdict(
+def test_accepting_closes_the_alert_with_the_note_and_keeps_the_verdict(
     model: WatchedModel, user: User
 ) -> None:
     elsewhere = deployed(model, "2", start=START, environment="staging")
     deployment = deployed(model, "2", start=START)
     for one in (elsewhere, deployment):
-        said(one, "watch")
+        baseline_sentence(one, "watch")
     alerts_sync()
     choose(model, "2", user, kind="accept", note="it does more work now")
     alert = Alert.objects.get(deployment=deployment)
@@ -219,17 +221,17 @@ def test_accepting_ends_the_alert_with_the_words_of_the_note_and_leaves_the_verd
     assert Alert.objects.get(deployment=elsewhere).state == "open"
 
 
-def test_an_accepted_version_stays_quiet_unless_it_gets_worse(
+def test_an_accepted_version_raises_no_alert_unless_it_gets_worse(
     model: WatchedModel, user: User
 ) -> None:
     deployment = deployed(model, "2", start=START)
-    said(deployment, "watch")
+    baseline_sentence(deployment, "watch")
     alerts_sync()
     choose(model, "2", user, kind="accept", note="it does more work now")
     for kind in ("healthy", "watch"):
-        said(deployment, kind)
+        baseline_sentence(deployment, kind)
         alerts_sync()
     assert Alert.objects.count() == 1
-    said(deployment, "roll_back")
+    baseline_sentence(deployment, "roll_back")
     alerts_sync()
     assert Alert.objects.filter(deployment=deployment).exclude(state="resolved").count() == 1

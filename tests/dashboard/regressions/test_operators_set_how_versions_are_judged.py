@@ -1,5 +1,5 @@
-"""A choice has bounds and a sentence; a model's comes before its project's, and a muted metric is
-shown and not judged."""
+"""Detection settings: each has bounds and an error sentence; a model's setting overrides its
+project's, and a muted metric is shown but not evaluated."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def metric(settings: object, name: str) -> Metric:
     return next(found for found in settings.metrics if found.name == name)  # type: ignore[attr-defined,no-any-return]
 
 
-def test_without_choices_the_settings_are_those_that_were_calibrated() -> None:
+def test_without_overrides_the_settings_are_the_calibrated_ones() -> None:
     assert build_settings({}) == PRODUCTION
 
 
-def test_every_metric_of_the_table_can_be_muted_but_what_stands_in_for_another() -> None:
+def test_every_metric_except_stand_ins_can_be_muted() -> None:
     stand_ins = {found.name for found in PRODUCTION.metrics if getattr(found, "instead_of", None)}
     assert {
         name.removesuffix(".muted") for name in NAMES if name.endswith(".muted")
     } | stand_ins == {found.name for found in (*PRODUCTION.metrics, *PRODUCTION.process_metrics)}
 
 
-def test_every_default_is_within_its_bounds_and_is_read_back_as_it_is_written() -> None:
+def test_every_default_is_within_its_bounds_and_is_read_back_as_written() -> None:
     for setting in NAMES.values():
         assert setting.effect
         assert setting.read(f"{setting.said(setting.default)} {setting.unit}") == pytest.approx(
@@ -46,7 +46,7 @@ def test_every_default_is_within_its_bounds_and_is_read_back_as_it_is_written() 
     assert check_overrides({name: setting.default for name, setting in NAMES.items()})
 
 
-def test_what_stands_in_for_a_metric_follows_its_choices() -> None:
+def test_a_stand_in_metric_follows_the_settings_of_its_original() -> None:
     settings = build_settings({"p50.smallest_effect": 0.08, "p50.muted": True})
     assert {
         getattr(metric(settings, name), "smallest_effect", None) for name in ("p50", "gpu_p50")
@@ -54,13 +54,13 @@ def test_what_stands_in_for_a_metric_follows_its_choices() -> None:
     assert metric(settings, "gpu_p50").muted
 
 
-def test_equal_choices_give_equal_settings() -> None:
+def test_equal_overrides_give_equal_settings() -> None:
     choices = {"p50.smallest_effect": 0.08, "watch_alpha": 0.1}
     assert build_settings(choices) == build_settings(dict(reversed(choices.items())))
     assert build_settings(choices) != build_settings(choices | {"eager.muted": True})
 
 
-def test_a_models_choice_comes_before_its_projects() -> None:
+def test_a_models_override_has_priority_over_its_projects() -> None:
     settings = build_settings(
         merge_layers({"p50.tolerated": 0.2, "roll_back_alpha": 0.02}, {"p50.tolerated": 0.15})
     )
@@ -100,7 +100,7 @@ def test_a_models_choice_comes_before_its_projects() -> None:
         ("eager.muted", "perhaps", "Muted of eager is 'perhaps', expected yes or no."),
     ],
 )
-def test_what_cannot_be_is_a_sentence_that_names_the_setting(
+def test_an_invalid_value_is_a_sentence_that_names_the_setting(
     name: str, text: str, said: str
 ) -> None:
     with pytest.raises(OverrideError) as refused:
@@ -131,15 +131,13 @@ def test_what_cannot_be_is_a_sentence_that_names_the_setting(
         ),
     ],
 )
-def test_choices_that_contradict_each_other_are_refused(
-    choices: dict[str, float], said: str
-) -> None:
+def test_contradictory_overrides_are_refused(choices: dict[str, float], said: str) -> None:
     with pytest.raises(OverrideError) as refused:
         check_overrides(choices)
     assert str(refused.value).startswith(said)
 
 
-def test_stored_choices_that_make_no_sense_any_more_are_passed_over() -> None:
+def test_stored_overrides_that_are_no_longer_valid_are_ignored() -> None:
     assert (
         build_settings(
             {
@@ -153,7 +151,7 @@ def test_stored_choices_that_make_no_sense_any_more_are_passed_over() -> None:
     )
 
 
-def test_what_was_learned_counts_from_thirty_pairs_on() -> None:
+def test_learned_values_apply_from_thirty_pairs() -> None:
     taught = ((10, 0.00268), (60, 0.00113))
     few = {"p50": LearnedMetric(ENOUGH_PAIRS - 1, taught)}
     assert build_settings({}, few) == PRODUCTION
@@ -161,7 +159,7 @@ def test_what_was_learned_counts_from_thirty_pairs_on() -> None:
     assert getattr(metric(enough, "p50"), "prior_variance", None) == ((10, 0.0027), (60, 0.0011))
 
 
-def test_a_night_that_teaches_next_to_nothing_changes_no_settings() -> None:
+def test_a_negligible_lesson_changes_no_settings() -> None:
     one, other = (
         build_settings({}, {"p50": LearnedMetric(40, ((10, variance),))})
         for variance in (0.002701, 0.002744)
@@ -176,7 +174,7 @@ def slow_fleet() -> list[object]:
     return list(every_minute(rows, 60))
 
 
-def test_a_muted_metric_is_shown_and_not_judged() -> None:
+def test_a_muted_metric_is_shown_and_not_evaluated() -> None:
     loud = judge(slow_fleet(), now_minute=60, deployed_minute=0)  # type: ignore[arg-type]
     settings = build_settings({"p50.muted": True})
     quiet = judge(slow_fleet(), now_minute=60, deployed_minute=0, settings=settings)  # type: ignore[arg-type]
@@ -189,14 +187,14 @@ def test_a_muted_metric_is_shown_and_not_judged() -> None:
     assert list_muted_metrics(settings)[:1] == ["p50"]
 
 
-def test_with_every_level_muted_nothing_is_ever_healthy() -> None:
+def test_with_every_level_muted_no_version_is_healthy() -> None:
     every = build_settings({name: True for name in NAMES if name.endswith(".muted")})
     rows = every_minute([instance(name) for name in ("b1", "b2", "b3", "c1", "c2", "c3")], 120)
     outcome = judge(rows, now_minute=120, deployed_minute=0, settings=every)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "muted")
 
 
-def test_a_larger_smallest_effect_leaves_a_small_change_alone() -> None:
+def test_a_larger_smallest_effect_ignores_a_small_change() -> None:
     settings = build_settings({"p50.smallest_effect": 0.9, "p50.tolerated": 0.9})
     outcome = judge(slow_fleet(), now_minute=60, deployed_minute=0, settings=settings)  # type: ignore[arg-type]
     assert outcome.verdict != "roll_back"

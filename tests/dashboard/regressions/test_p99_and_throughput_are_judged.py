@@ -1,5 +1,5 @@
-"""p99 and throughput beside p50: found alone, explained by p50 where they follow it, and absent
-without holding HEALTHY back."""
+"""p99 and throughput in addition to p50: found alone, explained by p50 if they follow it, and no
+delay of HEALTHY if absent."""
 
 import json
 
@@ -77,7 +77,7 @@ def test_throughput_is_items_over_call_time_and_less_is_worse():
     assert (row.change, row.worse, row.label) == (pytest.approx(1 / 3), -1, "REGRESSED")
 
 
-def test_what_rises_no_more_than_p50_is_explained_by_it():
+def test_a_rise_no_larger_than_that_of_p50_is_explained_by_p50():
     outcome = judged(fleet(p50=0.013, p99=0.0262, latency_sum=1.43))
     rows = rows_of(outcome)
     assert (rows["p99"].label, rows["p99"].explained_by, rows["throughput"].explained_by) == (
@@ -88,12 +88,12 @@ def test_what_rises_no_more_than_p50_is_explained_by_it():
     assert drivers(outcome) == {"p50"}
 
 
-def test_a_tail_that_rises_far_more_than_p50_is_a_cause_of_its_own():
+def test_a_tail_that_rises_far_more_than_p50_is_a_separate_cause():
     outcome = judged(fleet(p50=0.013, p99=0.040, latency_sum=1.43))
     assert (rows_of(outcome)["p99"].explained_by, drivers(outcome)) == ("", {"p50", "p99"})
 
 
-def test_eager_calls_explain_the_slowness_they_make():
+def test_eager_calls_explain_the_slowness_that_they_cause():
     rows = rows_of(
         judged(
             fleet(
@@ -115,19 +115,19 @@ def test_eager_calls_explain_the_slowness_they_make():
     }
 
 
-def test_a_metric_that_nobody_reports_is_not_in_the_evidence_and_holds_nothing_back():
+def test_an_unreported_metric_is_not_in_the_evidence_and_does_not_delay_healthy():
     absent = {"p99": None, "items": None}
     outcome = judged(fleet(baseline=absent, **absent))
     assert (outcome.verdict, set(rows_of(outcome))) == ("healthy", {"p50", "errors", "eager"})
 
 
-def test_what_only_the_new_version_reports_is_named_and_holds_nothing_back():
+def test_a_metric_that_only_the_new_version_reports_is_named_and_does_not_delay_healthy():
     outcome = judged(fleet(baseline={"items": None}))
     row = rows_of(outcome)["throughput"]
     assert (outcome.verdict, row.label, row.reason) == ("healthy", "NOT ENOUGH DATA", "one_sided")
 
 
-def test_what_the_new_version_no_longer_reports_holds_healthy_back():
+def test_a_metric_that_the_new_version_no_longer_reports_delays_healthy():
     outcome = judged(fleet(items=None))
     row = rows_of(outcome)["throughput"]
     assert (outcome.verdict, row.label, row.reason) == (
@@ -137,7 +137,7 @@ def test_what_the_new_version_no_longer_reports_holds_healthy_back():
     )
 
 
-def test_a_p99_of_few_calls_a_minute_is_not_judged_and_said_so():
+def test_a_p99_of_few_calls_a_minute_is_not_evaluated_and_reported_as_such():
     outcome = judged(
         [instance(row.instance, p50=0.010, p99=0.020, calls=10) for row in fleet()], minutes=70
     )
@@ -150,8 +150,8 @@ def test_a_p99_of_few_calls_a_minute_is_not_judged_and_said_so():
 
 
 def test_a_quieter_version_is_not_slower_at_its_tail():
-    """Of 30 calls the p99 is the slowest; of 900 it is far out: the same spread has to give the
-    same figure."""
+    """The p99 of 30 calls is the slowest call; the p99 of 900 calls is far out. The same spread has
+    to give the same value."""
     spread = 0.4
     few = 0.010 * 2.718281828 ** (spread * 2.3263478740408408 / STRETCH[30])
     many = 0.010 * 2.718281828 ** (spread * 2.3263478740408408 / STRETCH[900])
@@ -159,7 +159,7 @@ def test_a_quieter_version_is_not_slower_at_its_tail():
     assert stretch_tail(0.010, few, 30) == pytest.approx(stretch_tail(0.010, many, 900))
 
 
-def test_gpu_p99_stands_in_and_call_time_says_nothing_where_calls_return_early():
+def test_gpu_p99_stands_in_for_call_time_if_calls_return_early():
     device = {"p50": 0.001, "p99": 0.002, "gpu_p50": 0.010, "gpu_p99": 0.020, "gpu_count": 50}
     outcome = judged(fleet(baseline=device, **{**device, "gpu_p99": 0.030, "items": 400.0}))
     rows = rows_of(outcome)
@@ -176,7 +176,7 @@ def test_gpu_p99_stands_in_and_call_time_says_nothing_where_calls_return_early()
 
 
 @pytest.mark.parametrize("metric", ["p99", "throughput"])
-def test_roll_back_is_left_when_the_last_half_hour_is_back(metric: str):
+def test_roll_back_ends_when_the_last_half_hour_has_recovered(metric: str):
     fault = {"p99": 0.060} if metric == "p99" else {"items": 800.0}
     rows = [*every_minute(fleet(**fault), 60), *every_minute(fleet(), 31, start=60)]
     assert drivers(judge(rows[: 60 * 12], now_minute=60, deployed_minute=0)) == {metric}
@@ -187,15 +187,15 @@ def test_roll_back_is_left_when_the_last_half_hour_is_back(metric: str):
     "strange",
     [{"items": 0.0}, {"latency_sum": 0.0}, {"items": float("inf")}, {"p99": 1e308, "p50": 1e-308}],
 )
-def test_strange_values_have_an_answer(strange: dict):
+def test_extreme_values_get_a_result(strange: dict):
     outcome = judged(fleet(**strange))
     assert outcome.verdict == "not_enough_data"
 
 
 @pytest.mark.parametrize("most, least", [(1e15, 1e-310), (1e-310, 1e15)])
-def test_a_change_that_no_float_holds_is_said_all_the_same(most: float, least: float):
-    """Both amounts of items pass the door; a judge that raises here would leave the last verdict
-    standing for ever."""
+def test_a_change_beyond_the_range_of_floats_is_still_reported(most: float, least: float):
+    """Ingest accepts both numbers of items; an exception in the judge would keep the last verdict
+    indefinitely."""
     outcome = judged(fleet(baseline={"items": most}, items=least))
     assert rows_of(outcome)["throughput"].label == ("REGRESSED" if most > least else "IMPROVED")
     assert "throughput" in verdict_sentence(outcome, candidate="v2", baseline="v1", say_minute=str)

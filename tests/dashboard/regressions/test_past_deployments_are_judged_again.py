@@ -1,5 +1,5 @@
-"""`manage.py rejudge` says what would have been said of past deployments, counts what it cannot
-know, and rewrites nothing."""
+"""`manage.py rejudge` re-evaluates past deployments, counts those that it cannot evaluate, and
+changes nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MUTED = {name: True for name in list_settings() if name.endswith(".muted")}
 
 @pytest.fixture
 def judged(side_by_side: list[SimulatedInstance], send: Callable[..., None]) -> Deployment:
-    """The slower version, told to roll back."""
+    """The slower version with a ROLL BACK verdict."""
     for instance in side_by_side:
         send(instance)
     deployments_judge()
@@ -50,7 +50,7 @@ def rows() -> list[object]:
     return list(Verdict.objects.order_by("pk").values_list("pk", "kind", "sentence", "current"))
 
 
-def test_with_the_same_settings_the_same_is_said(judged: Deployment) -> None:
+def test_the_same_settings_give_the_same_verdicts(judged: Deployment) -> None:
     said = rejudge("--since", "1d", "--dry-run")
     assert "ranker 2026.11.3 in production" in said
     assert "then ROLL BACK        now ROLL BACK\n" in said
@@ -59,7 +59,7 @@ def test_with_the_same_settings_the_same_is_said(judged: Deployment) -> None:
     assert "No changes made." in said
 
 
-def test_with_other_settings_it_says_what_would_differ_and_writes_nothing(
+def test_other_settings_list_the_differences_and_write_nothing(
     judged: Deployment,
 ) -> None:
     before = rows()
@@ -70,7 +70,7 @@ def test_with_other_settings_it_says_what_would_differ_and_writes_nothing(
     assert deployments_judge() == 0
 
 
-def test_what_still_runs_is_judged_anew_and_history_stays(
+def test_live_versions_are_re_evaluated_and_history_remains(
     judged: Deployment, project: Project
 ) -> None:
     before = rows()
@@ -85,7 +85,7 @@ def test_what_still_runs_is_judged_anew_and_history_stays(
     assert kinds == [("roll_back", False), ("not_enough_data", True)]
 
 
-def test_what_was_said_once_counts_even_where_it_was_taken_back(
+def test_an_earlier_verdict_counts_even_if_it_was_withdrawn(
     judged: Deployment, project: Project
 ) -> None:
     detection_settings_set(project=project, values=MUTED, actor_name="tests")
@@ -96,7 +96,7 @@ def test_what_was_said_once_counts_even_where_it_was_taken_back(
     ]
 
 
-def test_minutes_that_are_gone_are_not_guessed(
+def test_expired_minutes_are_not_estimated(
     judged: Deployment, project: Project, time_is: Clock
 ) -> None:
     time_is.minute += 9 * 1440
@@ -105,7 +105,7 @@ def test_minutes_that_are_gone_are_not_guessed(
     assert found.left_out == {REASON_DROPPED: 2}
 
 
-def test_only_the_asked_for_part_of_a_deployment_is_looked_at(
+def test_only_the_requested_part_of_a_deployment_is_evaluated(
     judged: Deployment, project: Project
 ) -> None:
     Verdict.objects.filter(deployment=judged).update(minute=judged.started_minute + 12)
@@ -120,21 +120,23 @@ def test_only_the_asked_for_part_of_a_deployment_is_looked_at(
     assert found.left_out == {REASON_NO_BASELINE: 1, REASON_NEVER_JUDGED: 1}
 
 
-def test_what_takes_too_long_is_counted(judged: Deployment, project: Project) -> None:
+def test_deployments_beyond_the_time_limit_are_counted(
+    judged: Deployment, project: Project
+) -> None:
     found = backtest_deployments(
         project=project, since_minute=0, settings_of=lambda _: PRODUCTION, seconds=0.0
     )
     assert found.left_out == {REASON_TIME_LIMIT: 2}
 
 
-def test_another_project_is_not_looked_at(judged: Deployment, other_project: Project) -> None:
+def test_another_project_is_not_evaluated(judged: Deployment, other_project: Project) -> None:
     found = backtest_deployments(
         project=other_project, since_minute=0, settings_of=lambda _: PRODUCTION
     )
     assert (found.lines, dict(found.left_out)) == ([], {})
 
 
-def test_trying_settings_does_not_disturb_what_runs(
+def test_trying_settings_does_not_affect_live_comparisons(
     judged: Deployment, project: Project, time_is: Clock
 ) -> None:
     backtest_deployments(
@@ -164,7 +166,7 @@ def test_trying_settings_does_not_disturb_what_runs(
         ),
     ],
 )
-def test_what_cannot_be_asked_is_a_sentence(
+def test_invalid_arguments_are_one_sentence(
     project: Project, options: tuple[str, ...], said: str
 ) -> None:
     with pytest.raises(CommandError) as refused:

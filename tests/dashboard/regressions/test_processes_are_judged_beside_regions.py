@@ -1,5 +1,5 @@
-"""What belongs to a process: memory and leaks can be rolled back, what only costs a start is WATCH
-at most, and silence is named."""
+"""Metrics of processes: memory and leaks can be ROLL BACK, costs of a start are WATCH at most, and
+missing data is named."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def sentence(outcome: Outcome) -> str:
 
 
 def simulated(fleet: Fleet) -> Outcome:
-    """A fleet whose calls are as ever, with simulated processes."""
+    """A fleet with unchanged calls and simulated processes."""
     comparison = Comparison(0)
     calls = [instance(f"b{i}") for i in range(6)] + [
         instance(f"c{i}") for i in range(fleet.candidates)
@@ -86,7 +86,7 @@ def simulated(fleet: Fleet) -> Outcome:
     return evaluate_comparison(comparison, now_minute=fleet.minutes)
 
 
-def test_equal_processes_do_not_keep_a_version_from_being_healthy():
+def test_equal_processes_do_not_delay_healthy():
     outcome = side_by_side()
     assert outcome.verdict == "healthy"
     found = [found for found in outcome.evidence if not found.region]
@@ -110,20 +110,19 @@ def test_memory_that_is_a_fifth_higher_on_all_instances_is_rolled_back():
     assert sentence(outcome).startswith("Roll back new: peak GPU memory is 2")
 
 
-def test_a_peak_that_a_compilation_left_behind_is_watch_at_most():
+def test_a_peak_left_by_a_compilation_is_watch_at_most():
     outcome = side_by_side(gpu_peak=80 * GIB)
     assert (outcome.verdict, row(outcome, "gpu_memory").label) == ("watch", "REGRESSED")
     assert "roll_back" not in {verdict for _, verdict in outcome.transitions}
     assert "peak GPU memory is 16" in sentence(outcome).lower().replace("gpu", "GPU")
 
 
-def test_memory_that_only_seems_to_be_in_use_more_often_says_nothing():
-    """Looked at now and then, a version that is busier is met in a call more often: its peak is
-    what it was."""
+def test_more_frequent_samples_of_memory_in_use_are_no_regression():
+    """Samples hit a call more often on a busier version; the peak of the version is unchanged."""
     assert side_by_side(gpu_allocated=29 * GIB).verdict == "healthy"
 
 
-def test_a_peak_without_a_word_on_what_is_in_use_is_watch_at_most():
+def test_a_peak_without_reports_of_memory_in_use_is_watch_at_most():
     rows = [
         state(name, gpu_allocated=None, gpu_peak=(40 if name.startswith("c") else 30) * GIB)
         for name in NAMES
@@ -146,7 +145,7 @@ def test_a_leak_of_two_percent_an_hour_is_found():
     assert "GPU memory grows by" in sentence(outcome)
 
 
-def test_a_leak_is_not_judged_before_two_hours_of_it_were_seen():
+def test_a_leak_is_not_evaluated_before_two_hours_of_data():
     outcome = simulated(Fleet(seed=610_010, candidates=2, minutes=200, fault="leak", size=0.02))
     assert "leak" not in {found.metric for found in outcome.evidence}
 
@@ -161,7 +160,7 @@ def test_twice_the_compile_time_alone_is_watch_and_never_roll_back():
     assert sentence(outcome).startswith("Compile time is 100 % longer")
 
 
-def test_a_slow_cold_start_is_judged_from_the_minute_it_ended_in():
+def test_a_slow_cold_start_is_evaluated_from_the_minute_of_its_end():
     slow = replace(START, cold_start=3000.0, cold_start_minute=30)
     assert row(side_by_side(minutes=30, start=slow), "cold_start").label == "NOT ENOUGH DATA"
     assert row(side_by_side(minutes=60, start=slow), "cold_start").label == "REGRESSED"
@@ -183,7 +182,7 @@ def test_recompiles_of_the_first_twenty_minutes_are_no_storm():
     assert "recompiles" not in {found.metric for found in judged(states(20, *fresh), 20).evidence}
 
 
-def test_a_cache_that_no_longer_serves_is_watch_and_told_by_seconds():
+def test_a_cache_that_no_longer_serves_is_watch_measured_by_seconds():
     cold = replace(START, hits=16, misses=24, hit_seconds=4.0, miss_seconds=36.0)
     outcome = side_by_side(start=cold)
     found = row(outcome, "cache")
@@ -193,7 +192,7 @@ def test_a_cache_that_no_longer_serves_is_watch_and_told_by_seconds():
     assert "90 % of compile seconds were not in a cache" in sentence(outcome)
 
 
-def test_four_misses_are_too_few_to_speak_of_a_cache():
+def test_four_misses_are_too_few_for_a_cache_finding():
     few = replace(START, hits=0, misses=4, hit_seconds=0.0, miss_seconds=9.0)
     rows = [
         state(name, **({"start": few} if name == "c0" else {})) for name in NAMES if name < "c1"
@@ -201,7 +200,7 @@ def test_four_misses_are_too_few_to_speak_of_a_cache():
     assert row(judged(states(60, *rows), 60, NAMES[:7]), "cache").label == "NO CHANGE"
 
 
-def test_memory_that_only_the_baseline_reports_is_named_and_holds_healthy_back():
+def test_memory_that_only_the_baseline_reports_is_named_and_delays_healthy():
     outcome = side_by_side(gpu_peak=None)
     assert outcome.verdict == "not_enough_data"
     found = row(outcome, "gpu_memory")
@@ -211,7 +210,7 @@ def test_memory_that_only_the_baseline_reports_is_named_and_holds_healthy_back()
     ]
 
 
-def test_memory_that_neither_version_reports_holds_nothing_back():
+def test_memory_that_neither_version_reports_does_not_delay_healthy():
     outcome = judged(states(90, *(state(name, gpu_peak=None) for name in NAMES)), 90)
     assert outcome.verdict == "healthy"
     assert not outcome.not_compared
@@ -228,7 +227,7 @@ def test_zero_bytes_are_not_a_level():
     assert row(side_by_side(gpu_peak=0), "gpu_memory").reason == "one_sided"
 
 
-def test_ranks_of_a_job_are_one_unit_and_the_fullest_stands_for_it():
+def test_ranks_of_a_job_are_one_unit_and_the_fullest_rank_represents_it():
     ranks = [
         replace(state(name, gpu_peak=(30 + 6 * (name == "c1")) * GIB), unit=f"job {name[0]}")
         for name in NAMES
@@ -238,9 +237,9 @@ def test_ranks_of_a_job_are_one_unit_and_the_fullest_stands_for_it():
     assert found.change == pytest.approx(0.2)
 
 
-def test_restarts_on_one_host_are_not_so_many_machines_with_more_memory_in_use():
-    """One host a side, 5.6 % apart as two machines may be: ten processes that follow each other
-    there say it no surer than one."""
+def test_restarts_on_one_host_do_not_count_as_independent_hosts():
+    """One host a side, 5.6% apart as two hosts may be: ten consecutive processes on each host give
+    the same certainty as one."""
     rows, states = [], []
     for minute in range(600):
         for unit, peak in (("b", 40_000_000_000), ("c", 42_240_000_000)):
@@ -258,7 +257,7 @@ def test_restarts_on_one_host_are_not_so_many_machines_with_more_memory_in_use()
     assert (memory.baseline_instances, memory.candidate_instances) == (1, 1)
 
 
-def test_each_process_of_a_host_has_a_start_of_its_own():
+def test_each_process_of_a_host_has_its_own_start():
     rows, states = [], []
     for minute in range(180):
         for unit in ("b", "c"):
@@ -282,7 +281,7 @@ def test_each_process_of_a_host_has_a_start_of_its_own():
     assert (compiled.baseline_instances, compiled.candidate_instances) == (3, 3)
 
 
-def test_one_instance_a_side_is_judged_with_what_it_can_see():
+def test_one_instance_a_side_is_evaluated_with_its_smallest_visible_change():
     found = row(judged(states(60, state("b0"), state("c0")), 60, ["b0", "c0"]), "gpu_memory")
     assert found.change == pytest.approx(0.0)
     assert found.smallest_visible is not None
@@ -294,7 +293,7 @@ def test_processes_on_another_gpu_type_are_not_compared():
     assert not [found for found in outcome.evidence if not found.region]
 
 
-def test_healthy_simulated_processes_are_left_alone():
+def test_healthy_simulated_processes_have_no_findings():
     outcome = simulated(Fleet(seed=610_100, candidates=2, minutes=300))
     assert not [found.metric for found in outcome.evidence if found.label == "REGRESSED"]
 
@@ -302,7 +301,7 @@ def test_healthy_simulated_processes_are_left_alone():
 @pytest.mark.parametrize(
     ("factor", "verdict", "label"), [(1.0, "healthy", "NO CHANGE"), (1.2, "roll_back", "REGRESSED")]
 )
-def test_memory_is_compared_with_the_last_day_of_a_baseline_that_has_ended(
+def test_memory_is_compared_with_the_last_day_of_an_ended_baseline(
     factor: float, verdict: str, label: str
 ):
     calls, found = [], []

@@ -1,5 +1,5 @@
-"""Properties of what is judged of processes: no input crashes, order within a minute is nothing,
-late data is as if on time."""
+"""Properties of the evaluation of processes: no input crashes, order within a minute is irrelevant,
+and late data gives the same result."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ STATES = st.builds(
 
 @settings(max_examples=100, deadline=None)
 @given(states=st.lists(STATES, max_size=60), seed=st.integers(0, 1000))
-def test_any_states_have_an_answer_that_their_order_does_not_change(
+def test_any_states_get_an_answer_that_does_not_depend_on_their_order(
     states: list[InstanceProcessMinute], seed: int
 ):
     calls = [row for minute in instance_minutes(Fleet(seed=1, minutes=20)) for row in minute]
@@ -93,7 +93,7 @@ def memory() -> dict[str, Any]:
 
 
 @pytest.mark.django_db
-def test_late_minutes_of_a_process_count_as_if_they_had_been_on_time(
+def test_late_minutes_of_a_process_give_the_same_result(
     side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ):
     late = side_by_side[-1]
@@ -117,7 +117,7 @@ def test_late_minutes_of_a_process_count_as_if_they_had_been_on_time(
 
 
 @pytest.mark.django_db
-def test_starts_and_memory_are_read_from_what_agents_told(
+def test_starts_and_memory_are_read_from_reports_of_agents(
     side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ):
     for instance in side_by_side:

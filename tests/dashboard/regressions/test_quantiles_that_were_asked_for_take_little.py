@@ -1,5 +1,5 @@
-"""Quantiles are asked for again and again, and few are different: what a process keeps of them has
-a bound that it can reach."""
+"""Cache of quantiles of the t distribution: the same values are requested repeatedly, and the size
+of the cache has a reachable limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tracemalloc
 from dashboard.regressions.judge.pooled_estimate import t_quantile
 
 
-def test_however_many_are_different_less_than_two_mebibytes_are_kept() -> None:
+def test_the_cache_takes_less_than_two_mebibytes_for_any_number_of_values() -> None:
     t_quantile.cache_clear()
     tracemalloc.start()
     try:

@@ -1,5 +1,5 @@
-"""The comparison of a job's ranks: a compilation of one rank alone is certain, a late one is not,
-and declared stages may differ."""
+"""Comparison of a job's ranks: a compilation on one rank alone is confirmed, a late compilation is
+not, and declared stages may differ."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ def kinds(found: list[Divergence]) -> list[tuple[str, tuple[int, ...], bool]]:
         st.builds(compiled, st.floats(0, 500), st.sampled_from(["first", "recompile", "backward"]))
     ),
 )
-def test_ranks_that_did_the_same_do_not_diverge(size: int, events: list[RankCompilation]) -> None:
+def test_ranks_with_the_same_compilations_do_not_diverge(
+    size: int, events: list[RankCompilation]
+) -> None:
     assert find_divergences(job(size, *events)) == []
 
 
 @given(st.integers(3, 9), st.integers(0, 8), st.floats(3, 500))
-def test_a_recompilation_of_one_rank_alone_is_certain(size: int, which: int, ago: float) -> None:
+def test_a_recompilation_on_one_rank_alone_is_confirmed(size: int, which: int, ago: float) -> None:
     ranks = job(size, compiled(600))
     alone = which % size
     ranks[alone] = replace(ranks[alone], compiled=(compiled(600), compiled(ago, "recompile")))
@@ -70,7 +72,7 @@ def test_a_compilation_that_others_may_not_have_reported_yet_is_no_difference() 
     ]
 
 
-def test_a_rank_that_still_compiles_is_behind_and_not_apart() -> None:
+def test_a_rank_that_still_compiles_is_behind_and_has_not_diverged() -> None:
     ranks = job(4, compiled(60))
     ranks[2] = Rank(2, NOW, (), "step", 71.0)
     assert kinds(find_divergences(ranks)) == [("straggler", (2,), False)]
@@ -78,14 +80,14 @@ def test_a_rank_that_still_compiles_is_behind_and_not_apart() -> None:
     assert kinds(find_divergences(ranks)) == [("fewer", (2,), True)]
 
 
-def test_one_eager_rank_among_compiled_ones_is_certain() -> None:
+def test_one_eager_rank_among_compiled_ones_is_confirmed() -> None:
     ranks = [replace(rank, eager_share=0.0) for rank in job(4, compiled(60))]
     ranks[3] = replace(ranks[3], eager_share=0.97)
     assert kinds(find_divergences(ranks)) == [("eager", (3,), True)]
     assert find_divergences([replace(rank, eager_share=0.97) for rank in ranks]) == []
 
 
-def test_another_graph_than_most_is_certain_and_a_cold_rank_is_to_look_at() -> None:
+def test_a_minority_graph_is_confirmed_and_a_cold_rank_is_only_reported() -> None:
     ranks = job(4, compiled(60))
     ranks[1] = Rank(1, NOW, (compiled(60, cache="miss", key="other"),))
     assert kinds(find_divergences(ranks)) == [("graph", (1,), True), ("cache", (1,), False)]
@@ -117,7 +119,7 @@ def test_another_graph_is_named_by_its_key() -> None:
 @pytest.mark.parametrize(
     ("stages", "found"), [(("", ""), [("more", (0,), True)]), (("first", "second"), [])]
 )
-def test_what_stages_declare_may_differ(stages: tuple[str, str], found: list[object]) -> None:
+def test_declared_stages_may_differ(stages: tuple[str, str], found: list[object]) -> None:
     first = [
         Rank(number, NOW, (compiled(60), compiled(50, "recompile")), stage=stages[0])
         for number in (0,)
@@ -126,7 +128,7 @@ def test_what_stages_declare_may_differ(stages: tuple[str, str], found: list[obj
     assert kinds(find_divergences([*first, *second])) == found
 
 
-def test_who_starts_first_is_not_apart_until_the_others_go_on_without_it() -> None:
+def test_the_rank_that_starts_first_has_not_diverged_until_the_others_continue_without_it() -> None:
     early = [Rank(0, NOW, (compiled(20),)), Rank(1, NOW), Rank(2, NOW), Rank(3, NOW)]
     assert kinds(find_divergences(early)) == [("straggler", (1, 2, 3), False)]
     went_on = [
@@ -138,7 +140,7 @@ def test_who_starts_first_is_not_apart_until_the_others_go_on_without_it() -> No
     assert kinds(find_divergences(late)) == [("fewer", (1, 2, 3), True)]
 
 
-def test_the_first_of_all_that_recompile_together_is_not_apart() -> None:
+def test_the_first_of_all_ranks_that_recompile_together_has_not_diverged() -> None:
     ranks = job(3, compiled(300))
     ranks[0] = replace(ranks[0], compiled=(compiled(300), compiled(9, "recompile")))
     together = [
@@ -149,14 +151,14 @@ def test_the_first_of_all_that_recompile_together_is_not_apart() -> None:
     assert kinds(find_divergences(ranks)) == [("more", (0,), True)]
 
 
-def test_a_frame_that_gave_up_on_one_rank_alone_is_certain() -> None:
+def test_a_recompile_limit_on_one_rank_alone_is_confirmed() -> None:
     ranks = job(3, compiled(300))
     ranks[1] = replace(ranks[1], limits=("step",))
     assert kinds(find_divergences(ranks)) == [("limit", (1,), True)]
     assert find_divergences([replace(rank, limits=("step",)) for rank in ranks]) == []
 
 
-def test_a_rank_that_died_hides_nothing() -> None:
+def test_a_dead_rank_hides_no_difference() -> None:
     ranks = job(4, compiled(600))
     ranks[0] = replace(ranks[0], compiled=(compiled(600), compiled(60, "recompile")))
     ranks[3] = replace(ranks[3], seen_until=NOW - 500)
@@ -164,7 +166,7 @@ def test_a_rank_that_died_hides_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", ["recompile", "empty"])
-def test_a_rank_that_looked_at_a_frame_again_alone_is_reported_whether_or_not_there_was_a_graph(
+def test_a_repeated_compilation_on_one_rank_alone_is_reported_with_or_without_a_graph(
     kind: str,
 ) -> None:
     ranks = job(2, compiled(600, "empty"))
@@ -172,7 +174,7 @@ def test_a_rank_that_looked_at_a_frame_again_alone_is_reported_whether_or_not_th
     assert kinds(find_divergences(ranks)) == [("more", (1,), True)]
 
 
-def test_frames_without_a_graph_that_all_ranks_looked_at_alike_are_no_difference() -> None:
+def test_frames_without_a_graph_on_all_ranks_are_no_difference() -> None:
     ranks = job(
         3, compiled(600, "empty", cache=""), compiled(500, "empty", cache="", frame="other")
     )

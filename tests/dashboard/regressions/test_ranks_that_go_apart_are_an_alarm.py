@@ -1,5 +1,5 @@
-"""A job whose ranks compile apart is an alarm with the next report of its last rank, whether or not
-there is a baseline."""
+"""A job with diverged ranks raises an alert with the next report of its last rank, with or without
+a baseline."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AGAIN = replace(FIRST, id="0/1", kind="recompile")
 
 
 class Job:
-    """Ranks that report every 10 s; the clock goes with them."""
+    """Ranks that report every 10 s, and move the clock by 10 s."""
 
     def __init__(
         self, store: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, size: int = 4
@@ -62,7 +62,7 @@ class Job:
     def window(
         self, *, compiles: dict[int, Compile] | None = None, calls: int = 30, **gauges: Any
     ) -> None:
-        """All ranks report the next 10 s; a compilation ends in their middle."""
+        """All ranks report the next 10 s; a compilation ends in the middle of the window."""
         began, self.now = self.now, self.now + 10.0
         self._seq += 1
         for number, identity in enumerate(self.ranks):
@@ -105,17 +105,17 @@ def job(
     clear_comparisons()
 
 
-def said() -> Verdict:
+def current_verdict() -> Verdict:
     return Verdict.objects.get(current=True, deployment__version__name="v1")
 
 
 @pytest.mark.django_db
-def test_a_recompilation_of_one_rank_alone_is_an_alert_before_its_minute_is_over(job: Job):
+def test_a_recompilation_on_one_rank_alone_is_an_alert_before_its_minute_ends(job: Job):
     job.begin()
     assert rank_monitor.ranks_watch() == 0 and not Alert.objects.exists()
     job.window(compiles={2: AGAIN})
     assert rank_monitor.ranks_watch() == 1
-    verdict = said()
+    verdict = current_verdict()
     assert verdict.kind == "watch" and verdict.sentence.startswith(
         "Ranks of one job diverged: rank 2 compiled `step (train.py:8)`"
     )
@@ -123,39 +123,39 @@ def test_a_recompilation_of_one_rank_alone_is_an_alert_before_its_minute_is_over
     alerts_sync()
     assert [(alert.severity, alert.state) for alert in Alert.objects.all()] == [("watch", "open")]
     job.window()
-    assert rank_monitor.ranks_watch() == 0, "it is said once"
+    assert rank_monitor.ranks_watch() == 0, "the divergence is reported once"
     job.now += 120
     deployments_judge()
-    assert said().kind == "watch", "the minute's judge agrees"
+    assert current_verdict().kind == "watch", "the minute's judge agrees"
     for _ in range(6):
         job.window()
         job.now += 600
     deployments_judge()
-    assert said().kind == "not_enough_data", (
-        "an hour later nobody can tell from it whether the job goes on"
+    assert current_verdict().kind == "not_enough_data", (
+        "an hour later the state of the job is unknown"
     )
 
 
 @pytest.mark.django_db
-def test_ranks_that_hang_make_no_calls_and_are_an_alert_all_the_same(job: Job):
+def test_hanging_ranks_make_no_calls_and_still_raise_an_alert(job: Job):
     job.begin()
     job.window(calls=0, compiles={0: AGAIN, 1: AGAIN})
-    assert rank_monitor.ranks_watch() == 1 and said().kind == "watch"
+    assert rank_monitor.ranks_watch() == 1 and current_verdict().kind == "watch"
 
 
 @pytest.mark.django_db
-def test_what_the_job_declares_is_no_alarm(job: Job):
+def test_declared_stages_raise_no_alert(job: Job):
     for number, identity in enumerate(job.ranks):
         identity.components = {STAGE: str(number // 2)}
     job.begin()
     job.window(compiles={0: AGAIN, 1: AGAIN})
     assert rank_monitor.ranks_watch() == 0
     job.window(compiles={3: AGAIN})
-    assert rank_monitor.ranks_watch() == 1 and "in stage 1" in said().sentence
+    assert rank_monitor.ranks_watch() == 1 and "in stage 1" in current_verdict().sentence
 
 
 @pytest.mark.django_db
-def test_a_version_beside_a_baseline_that_does_the_same_is_not_watched(job: Job):
+def test_a_version_with_the_divergence_of_its_baseline_is_not_watched(job: Job):
     job.begin()
     job.window(compiles={0: AGAIN})
     assert rank_monitor.ranks_watch() == 1
@@ -176,9 +176,7 @@ def test_a_version_beside_a_baseline_that_does_the_same_is_not_watched(job: Job)
 
 
 @pytest.mark.django_db
-def test_jobs_of_which_nothing_was_heard_since_cost_one_query(
-    job: Job, django_assert_num_queries: Any
-):
+def test_jobs_without_new_reports_cost_one_query(job: Job, django_assert_num_queries: Any):
     job.begin()
     rank_monitor.ranks_watch()
     with django_assert_num_queries(1):

@@ -1,5 +1,5 @@
-"""Recompiles that no guard explains are judged like any other, and the verdict, its evidence and
-the pages name their cause."""
+"""Recompiles without a guard are evaluated like all others, and the verdict, its evidence and the
+pages name their cause."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_verdict_names_the_cause_of_recompiles(
     assert line["causes"][kind] > 60 and f"{kind} " in line["text"]
 
 
-def test_every_kind_of_reason_has_words_and_those_without_a_guard_a_remedy() -> None:
+def test_every_kind_of_reason_has_a_text_and_those_without_a_guard_a_remedy() -> None:
     assert set(REASONS) == set(REASON_KINDS)
     assert all(reason.remedy for reason in REPEAT_REASONS.values())
     assert (
@@ -94,7 +94,7 @@ def test_every_kind_of_reason_has_words_and_those_without_a_guard_a_remedy() -> 
 
 
 @pytest.mark.django_db
-def test_the_pages_name_them_in_the_list_of_compilations_and_on_the_time_line(
+def test_the_pages_name_the_causes_in_the_list_of_compilations_and_on_the_time_line(
     store_reports: Callable[..., object], signed_in: Client, project: Project
 ) -> None:
     story = Story(store_reports)

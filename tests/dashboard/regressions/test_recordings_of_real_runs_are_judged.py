@@ -1,5 +1,5 @@
-"""Recorded reports of real processes, on a CPU and on an H200, are judged: the same version is let
-be, a fault is found with its cause."""
+"""Recorded reports of real processes on a CPU and an H200: two runs of one version give no finding,
+and a fault is found with its cause."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ RECORDINGS = Path(__file__).parents[2] / "data/recordings"
 
 @pytest.fixture
 def replayed(time_is: Any, store_reports: Callable[..., Any]) -> Callable[..., None]:
-    """`replayed("cpu-1-none", ...)` folds the recordings whose names begin so, at the minute after
-    their end."""
+    """`replayed("cpu-1-none", ...)` folds the recordings whose names begin with these words, at the
+    minute after their end."""
 
     def replay(*names: str, instances: int = 2) -> None:
         clear_comparisons()
@@ -53,16 +53,16 @@ def replayed(time_is: Any, store_reports: Callable[..., Any]) -> Callable[..., N
     return replay
 
 
-def said() -> list[Verdict]:
-    """Every verdict on the newer version, in order."""
+def verdicts() -> list[Verdict]:
+    """All verdicts on the newer version, in order."""
     deployments_judge()
     newer = Deployment.objects.order_by("version__name").last()
     assert newer is not None
     return list(Verdict.objects.filter(deployment=newer).order_by("pk"))
 
 
-def looked_at(**changes: Any) -> Outcome:
-    """What the judge says of the newer version with other settings."""
+def evaluate_with(**changes: Any) -> Outcome:
+    """The evaluation of the newer version with other settings."""
     older, newer = Deployment.objects.select_related("version", "project", "model").order_by(
         "version__name"
     )
@@ -76,7 +76,7 @@ def looked_at(**changes: Any) -> Outcome:
 def test_the_same_version_twice_is_not_rolled_back(replayed: Callable[..., None]) -> None:
     replayed("cpu-1-none", "cpu-2-none")
     assert ProcessMinute.objects.values("minute").distinct().count() >= 40
-    (verdict,) = said()
+    (verdict,) = verdicts()
     assert verdict.kind in ("healthy", "not_enough_data")
     assert {kind for _, kind in verdict.evidence["transitions"]} <= {"healthy", "not_enough_data"}
 
@@ -105,7 +105,7 @@ def test_each_fault_of_a_real_version_is_found(
     replayed: Callable[..., None], name: str, kind: str, metrics: set[str], words: str
 ) -> None:
     replayed("cpu-1-none", name)
-    verdict = said()[-1]
+    verdict = verdicts()[-1]
     driving = {row["metric"] for row in verdict.evidence["evidence"] if row["drives"]}
     assert (verdict.kind, words in verdict.sentence, metrics <= driving) == (kind, True, True), (
         verdict.sentence,
@@ -113,19 +113,19 @@ def test_each_fault_of_a_real_version_is_found(
     )
 
 
-def test_a_version_that_runs_eager_on_an_h200_is_told_with_its_cause_and_effect(
+def test_an_eager_version_on_an_h200_is_reported_with_its_cause_and_effect(
     replayed: Callable[..., None],
 ) -> None:
-    """Too short for a roll back with the settings of production: the latched frame is certain, and
-    the rest is there with less waiting."""
+    """Too short for a ROLL BACK with the production settings: the eager fallback is certain, and
+    the other findings appear with shorter hold times."""
     replayed("h200-serve-v1", "h200-serve-v2")
-    (verdict,) = said()
+    (verdict,) = verdicts()
     assert verdict.kind == "watch"
     assert (
         "`forward` runs eager until its process restarts: it reached its recompile limit"
         in verdict.sentence
     )
-    outcome = looked_at(warm_up_minutes=1, instance_minutes=2, matched_minutes=3)
+    outcome = evaluate_with(warm_up_minutes=1, instance_minutes=2, matched_minutes=3)
     rows = {row.metric: row for row in outcome.evidence}
     assert (rows["eager"].label, rows["eager"].affected_instances, list(rows["eager"].causes)) == (
         "REGRESSED",
@@ -161,21 +161,23 @@ def test_a_version_that_runs_eager_on_an_h200_is_told_with_its_cause_and_effect(
         ),
     ],
 )
-def test_pairs_that_shared_two_h200s_are_said_to_be_what_they_are_sure_of(
+def test_pairs_that_shared_two_h200s_get_the_verdicts_of_their_certain_facts(
     replayed: Callable[..., None],
     name: str,
     kind: str,
     words: str,
     labels: dict[str, tuple[float, float] | None],
 ) -> None:
-    """Seven minutes, twelve processes on each GPU: certain facts at once, the rest with less
-    waiting, and no more is regressed."""
+    """Seven minutes, twelve processes on each GPU: certain facts at once, other findings with
+    shorter hold times, and no further regressions."""
     replayed(f"h200-pair-{name}", instances=4)
-    (verdict,) = said()
+    (verdict,) = verdicts()
     assert (verdict.kind, words in verdict.sentence.replace("\u00a0", " ")) == (kind, True), (
         verdict.sentence
     )
-    outcome = looked_at(warm_up_minutes=1, instance_minutes=2, matched_minutes=3, lone_minutes=3)
+    outcome = evaluate_with(
+        warm_up_minutes=1, instance_minutes=2, matched_minutes=3, lone_minutes=3
+    )
     found = {
         row.metric: row
         for row in outcome.evidence
@@ -188,7 +190,7 @@ def test_pairs_that_shared_two_h200s_are_said_to_be_what_they_are_sure_of(
 
 
 def gpu_median(name: str) -> float:
-    """Median GPU time of a request, counted over all windows from the second minute on."""
+    """Median GPU time of a request, over all windows from the second minute."""
     merged = Sketch()
     for path in RECORDINGS.glob(f"{name}-*.jsonl.gz"):
         with gzip.open(path, "rt") as lines:

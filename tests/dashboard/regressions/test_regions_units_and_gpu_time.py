@@ -1,5 +1,5 @@
-"""What is judged: outermost regions only, jobs instead of ranks, and GPU time where calls return
-before the device is done."""
+"""Evaluated series: outermost regions only, jobs instead of ranks, and GPU time if calls return
+before the device finishes."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def rows_of(rows: list, minutes: int = 40) -> dict:
     return {(row.region, row.metric): row for row in outcome.evidence}
 
 
-def test_inner_regions_are_not_judged():
+def test_inner_regions_are_not_evaluated():
     rows = rows_of(
         [
             instance("b1"),
@@ -43,7 +43,7 @@ def gpu(name: str, wall: float, device: float | None, count: int = 50):
     return instance(name, p50=wall, gpu_p50=device, gpu_count=count)
 
 
-def test_an_asynchronous_region_is_judged_by_gpu_time_and_shows_wall_time():
+def test_an_asynchronous_region_is_evaluated_by_gpu_time_and_shows_wall_time():
     rows = rows_of([gpu("b1", 0.001, 0.010), gpu("c1", 0.001, 0.020)])
     assert (rows["forward", "gpu_p50"].judged, rows["forward", "p50"].judged) == (True, False)
     assert rows["forward", "gpu_p50"].change == pytest.approx(1.0)
@@ -51,12 +51,12 @@ def test_an_asynchronous_region_is_judged_by_gpu_time_and_shows_wall_time():
     assert not rows["forward", "p50"].drives
 
 
-def test_a_region_that_waits_for_the_device_is_judged_by_wall_time():
+def test_a_region_that_waits_for_the_device_is_evaluated_by_wall_time():
     rows = rows_of([gpu("b1", 0.012, 0.010), gpu("c1", 0.012, 0.010)])
     assert (rows["forward", "gpu_p50"].judged, rows["forward", "p50"].judged) == (False, True)
 
 
 @pytest.mark.parametrize("candidate", [gpu("c1", 0.001, None, 0), gpu("c1", 0.001, 0.010, 0)])
-def test_gpu_time_on_one_side_only_leaves_wall_time(candidate):
+def test_with_gpu_time_on_one_side_only_wall_time_is_used(candidate):
     rows = rows_of([gpu("b1", 0.001, 0.010), candidate])
     assert rows["forward", "p50"].judged

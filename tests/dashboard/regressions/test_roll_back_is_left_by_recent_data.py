@@ -1,5 +1,5 @@
-"""Hysteresis: ROLL BACK ends when the last half hour is back, not when the mean since the
-deployment is."""
+"""Hysteresis: ROLL BACK ends when the last half hour has recovered, regardless of the mean since
+the deployment."""
 
 from dashboard.regressions.judge import judge
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -24,17 +24,17 @@ def test_ten_minutes_with_twenty_matched_minutes_are_needed():
     assert outcome.transitions == ((0, "not_enough_data"), (13, "watch"), (19, "roll_back"))
 
 
-def test_it_stays_until_the_last_half_hour_is_back():
+def test_roll_back_remains_until_the_last_half_hour_has_recovered():
     assert judged((SLOW, 60), (WELL, 28)).verdict == "roll_back"
     assert judged((SLOW, 60), (WELL, 30)).verdict == "watch"
 
 
-def test_it_does_not_come_back_by_the_running_mean_alone():
+def test_roll_back_does_not_return_because_of_the_running_mean():
     outcome = judged((SLOW, 60), (WELL, 60))
     assert [verdict for _, verdict in outcome.transitions].count("roll_back") == 1
 
 
-def test_it_comes_back_when_the_fault_does():
+def test_roll_back_returns_with_the_fault():
     outcome = judged((SLOW, 60), (WELL, 60), (SLOW, 60))
     assert outcome.verdict == "roll_back"
     assert [verdict for _, verdict in outcome.transitions].count("roll_back") == 2

@@ -1,5 +1,5 @@
-"""Shadow calls that differ ask for WATCH; NaN and infinities do so only where sampled calls of the
-baseline had none."""
+"""Sampled calls: shadow calls that differ are WATCH; NaN and infinities are WATCH only if the
+sampled calls of the baseline had none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 from dashboard.ui.charts.fact_lines import fact_lines
 from tests.dashboard.regressions.conftest import Clock
-from tests.dashboard.regressions.test_a_wrong_result_asks_for_a_roll_back import outcome_with, said
+from tests.dashboard.regressions.test_a_wrong_result_asks_for_a_roll_back import (
+    outcome_with,
+    sentence_of,
+)
 from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import healthy
 
 WHY = "output holds NaN or infinite values in 3 of 500 sampled calls"
@@ -37,22 +40,22 @@ APART = ObservedFact(
 )
 
 
-def test_nan_where_the_baseline_had_none_is_watched() -> None:
+def test_nan_is_watched_if_the_baseline_had_none() -> None:
     outcome = outcome_with(NAN, NONE)
     assert outcome.verdict == "watch"
-    assert said(outcome).endswith(
+    assert sentence_of(outcome).endswith(
         "`forward` returns NaN or infinite values: output holds NaN or infinite values in 3 "
         "of 500 sampled calls, "
         "on an instance (gpu-01 / 0) of new since minute 30; sampled calls of old had none."
     )
 
 
-def test_infinities_that_nobody_looked_for_before_are_no_news() -> None:
+def test_infinities_without_earlier_checks_are_no_news() -> None:
     assert outcome_with(NAN).verdict == "healthy" and outcome_with(NAN).facts == ()
     assert outcome_with(NAN, replace(NONE, about="another region")).verdict == "healthy"
 
 
-def test_nan_that_was_there_before_changes_nothing() -> None:
+def test_nan_on_the_baseline_too_changes_nothing() -> None:
     outcome = outcome_with(NAN, NONE, replace(NAN, arm="baseline", instance="b2"))
     assert outcome.verdict == "healthy" and [fact.severity for fact in outcome.facts] == ["known"]
 
@@ -66,13 +69,13 @@ def test_shadow_calls_that_differ_are_watched_whatever_the_baseline_showed(
     outcome = outcome_with(APART, *before)
     assert outcome.verdict == "watch"
     ending = "passed on 1 of old." if before else "not checked on old."
-    assert said(outcome).endswith(
+    assert sentence_of(outcome).endswith(
         f"{APART.why}, on an instance (gpu-01 / 0) of new since minute 30; {ending}"
     )
-    assert "differs from eager on live calls" in said(outcome)
+    assert "differs from eager on live calls" in sentence_of(outcome)
 
 
-def test_a_golden_batch_of_that_name_is_another_matter() -> None:
+def test_a_golden_batch_of_the_same_name_is_independent() -> None:
     facts = [
         replace(APART, kind="parity"),
         replace(APART, arm="baseline", instance="b1", passed=True),
@@ -80,7 +83,7 @@ def test_a_golden_batch_of_that_name_is_another_matter() -> None:
     assert [fact.severity for fact in group_certain_facts(facts, now_minute=60)] == ["watch"]
 
 
-def tell(one: SimulatedInstance, *told: Parity) -> None:
+def add_parity_results(one: SimulatedInstance, *results: Parity) -> None:
     plain = one.report
 
     def with_facts(*, seq: int, start: float, end: float) -> Report:
@@ -90,7 +93,7 @@ def tell(one: SimulatedInstance, *told: Parity) -> None:
             facts=[
                 *report.facts,
                 *(
-                    [WireFact("parity", start, parity_data(one)) for one in told]
+                    [WireFact("parity", start, parity_data(one)) for one in results]
                     if seq == 20
                     else []
                 ),
@@ -101,7 +104,7 @@ def tell(one: SimulatedInstance, *told: Parity) -> None:
 
 
 @pytest.mark.django_db
-def test_what_agents_told_becomes_a_verdict(
+def test_reported_samples_become_a_verdict(
     side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock
 ) -> None:
     healthy(side_by_side)
@@ -125,7 +128,7 @@ def test_what_agents_told_becomes_a_verdict(
         told = Parity(
             "values of forward", "passed" if old else "failed", beyond=0 if old else 7, **values
         )
-        tell(one, told, shadow)
+        add_parity_results(one, told, shadow)
     for one in side_by_side:
         send(one)
     deployments_judge()

@@ -25,7 +25,7 @@ def p50_of(calls: int, minutes: int, slower: float = 2.0):
 @pytest.mark.parametrize(
     ("calls", "minutes", "matched"), [(20, 21, 21), (5, 60, 55), (2, 120, 100), (1, 240, 180)]
 )
-def test_fewer_calls_take_longer_bins(calls: int, minutes: int, matched: int):
+def test_fewer_calls_need_longer_bins(calls: int, minutes: int, matched: int):
     _, row = p50_of(calls, minutes)
     assert row.matched_minutes >= matched
     assert row.change == pytest.approx(1.0)
@@ -38,7 +38,7 @@ def test_a_verdict_needs_two_wide_bins():
     assert outcome.verdict == "roll_back"
 
 
-def test_a_quiet_canary_beside_a_busy_baseline_is_still_matched():
+def test_a_quiet_canary_is_matched_with_a_busy_baseline():
     rows = list(every_minute([instance("b1", calls=500), instance("c1", calls=5, p50=0.02)], 90))
     row = next(
         row for row in judge(rows, now_minute=90, deployed_minute=0).evidence if row.metric == "p50"

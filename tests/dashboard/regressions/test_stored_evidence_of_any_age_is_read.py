@@ -1,4 +1,4 @@
-"""Stored evidence of any age is read into typed rows; what is not readable is left out."""
+"""Stored evidence of any age is read into typed rows; unreadable parts are skipped."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def test_evidence_without_rows_is_empty(evidence: Any) -> None:
 @pytest.mark.parametrize(
     ("old", "new"), [("gpu_peak", "gpu_memory"), ("compile_seconds", "compile_time")]
 )
-def test_an_old_key_becomes_the_key_of_today(old: str, new: str) -> None:
+def test_an_old_key_becomes_the_current_key(old: str, new: str) -> None:
     (change,) = read_changes({"metrics": [{"metric": old, "baseline": 1.0}]})
     assert (change.metric, change.baseline, change.label) == (new, 1.0, "NOT ENOUGH DATA")
 
@@ -48,7 +48,7 @@ def test_less_throughput_has_a_negative_change_and_a_positive_place_in_the_plot(
     assert change.log_interval == pytest.approx((0.6931, 0.4055, 1.3863), abs=1e-4)
 
 
-def test_an_environment_keeps_the_values_that_are_whole() -> None:
+def test_an_environment_keeps_its_valid_values() -> None:
     row = {"key": "torch", "baseline": [["2.9", 4], "odd", [1, 2, 3]], "candidate": None}
     (change,) = read_environment({"environment": [row, {"baseline": []}]})
     assert (change.key, change.baseline, change.candidate) == ("torch", (("2.9", 4),), ())

@@ -1,5 +1,5 @@
-"""The baseline: a pinned version, else of those that ran beside it the one last judged HEALTHY,
-else the one with most traffic."""
+"""Choice of the baseline: a pinned version, otherwise the concurrent version with the latest
+HEALTHY verdict, otherwise the concurrent version with the most traffic."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def deployed(
     )
 
 
-def test_without_an_earlier_deployment_there_is_none(model: WatchedModel) -> None:
+def test_without_an_earlier_deployment_there_is_no_baseline(model: WatchedModel) -> None:
     assert (
         select_baseline(deployment=deployed(model, "1", start=START, last=START + 50), earlier=[])
         is None
     )
 
 
-def test_the_one_with_most_traffic_that_ran_beside_it(model: WatchedModel) -> None:
+def test_the_concurrent_version_with_the_most_traffic_is_chosen(model: WatchedModel) -> None:
     gone = deployed(model, "0", start=START - 3000, last=START - 2000, calls=10**6)
     main = deployed(model, "1", start=START - 1000, last=START + 50, calls=5000)
     canary = deployed(model, "2", start=START - 500, last=START + 50, calls=20)
@@ -78,7 +78,7 @@ def test_the_one_with_most_traffic_that_ran_beside_it(model: WatchedModel) -> No
     assert select_baseline(deployment=newest, earlier=[gone, main, canary]) == main
 
 
-def test_it_takes_as_many_queries_for_many_versions_as_for_two(
+def test_the_number_of_queries_does_not_grow_with_the_number_of_versions(
     model: WatchedModel, django_assert_num_queries: Any
 ) -> None:
     others = [
@@ -92,7 +92,7 @@ def test_it_takes_as_many_queries_for_many_versions_as_for_two(
     assert found == others[13]
 
 
-def test_a_healthy_one_comes_before_one_with_more_traffic(model: WatchedModel) -> None:
+def test_a_healthy_version_has_priority_over_more_traffic(model: WatchedModel) -> None:
     main = deployed(model, "1", start=START - 1000, last=START + 50, calls=5000)
     healthy = deployed(model, "2", start=START - 500, last=START + 50, calls=20)
     Verdict.objects.create(
@@ -112,7 +112,7 @@ def test_a_healthy_one_comes_before_one_with_more_traffic(model: WatchedModel) -
     )
 
 
-def test_a_pinned_version_comes_first(model: WatchedModel) -> None:
+def test_a_pinned_version_has_priority(model: WatchedModel) -> None:
     main = deployed(model, "1", start=START - 1000, last=START + 50, calls=5000)
     pinned = deployed(model, "2", start=START - 500, last=START + 50, calls=20)
     choice = {
@@ -132,7 +132,7 @@ def test_a_pinned_version_comes_first(model: WatchedModel) -> None:
     )
 
 
-def test_one_that_ended_before_is_named_when_nothing_ran_beside_it(model: WatchedModel) -> None:
+def test_without_a_concurrent_version_the_previous_one_is_chosen(model: WatchedModel) -> None:
     before = deployed(model, "1", start=START - 1000, last=START - 1)
     assert (
         select_baseline(
@@ -142,7 +142,7 @@ def test_one_that_ended_before_is_named_when_nothing_ran_beside_it(model: Watche
     )
 
 
-def test_a_canary_that_was_stopped_long_before_is_not_what_was_replaced(
+def test_a_canary_that_was_stopped_long_before_is_not_the_replaced_version(
     model: WatchedModel,
 ) -> None:
     main = deployed(model, "1", start=START - 9000, last=START - 1)
@@ -155,7 +155,7 @@ def test_a_canary_that_was_stopped_long_before_is_not_what_was_replaced(
     )
 
 
-def told(deployment: Deployment, kind: str) -> None:
+def store_verdict(deployment: Deployment, kind: str) -> None:
     Verdict.objects.create(
         project=deployment.project,
         deployment=deployment,
@@ -167,10 +167,12 @@ def told(deployment: Deployment, kind: str) -> None:
     )
 
 
-def test_a_version_to_be_rolled_back_is_none_while_there_is_another(model: WatchedModel) -> None:
+def test_a_version_with_a_roll_back_verdict_is_skipped_if_there_is_another(
+    model: WatchedModel,
+) -> None:
     sound = deployed(model, "1", start=START - 2000, last=START - 600, calls=20)
     bad = deployed(model, "2", start=START - 1000, last=START + 50, calls=5000)
     newest = deployed(model, "3", start=START, last=START + 50)
-    told(bad, "roll_back")
+    store_verdict(bad, "roll_back")
     assert select_baseline(deployment=newest, earlier=[sound, bad]) == sound
     assert select_baseline(deployment=newest, earlier=[bad]) == bad

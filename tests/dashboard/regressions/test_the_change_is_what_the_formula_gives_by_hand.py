@@ -1,4 +1,5 @@
-"""The matched log ratio, its variance and its interval on a case small enough for paper."""
+"""The matched log ratio, its variance and its interval on a case that is small enough to compute by
+hand."""
 
 from math import exp, log, sqrt
 
@@ -25,7 +26,7 @@ def row_of(rows: list) -> object:
     return next(row for row in outcome.evidence if row.metric == "p50")
 
 
-def test_change_interval_and_values_are_those_of_the_formula():
+def test_change_interval_and_values_match_the_formula():
     row = row_of(two_against_one())
     half = log(1.1) / 2
     delta = log(0.0126) - (log(0.010) + log(0.011)) / 2
@@ -47,14 +48,14 @@ def test_change_interval_and_values_are_those_of_the_formula():
     ) == (2, 1, 1, 30)
 
 
-def test_buckets_count_by_the_baselines_traffic():
+def test_buckets_are_weighted_by_the_baselines_traffic():
     row = row_of(two_against_one(small=0.0105, large=0.0420))
     small = log(0.0105) - (log(0.010) + log(0.011)) / 2
     large = log(0.0420) - (log(0.020) + log(0.022)) / 2
     assert row.change == pytest.approx(exp(0.75 * small + 0.25 * large) - 1)
 
 
-def test_strata_count_by_how_much_they_know():
+def test_strata_are_weighted_by_their_information():
     rows = [instance(name, stratum="H100") for name in ("b1", "b2", "b3")] + [
         instance("c1", stratum="H100", p50=0.012)
     ]
@@ -72,5 +73,5 @@ def test_strata_count_by_how_much_they_know():
 
 @pytest.mark.parametrize("df", [15, 16, 40, 400])
 @pytest.mark.parametrize("tail", [0.05 / 144, 0.2 / 144, 0.05])
-def test_quantiles_are_those_of_the_t_distribution(df: int, tail: float):
+def test_quantiles_match_the_t_distribution(df: int, tail: float):
     assert t_quantile(df, tail) == pytest.approx(t.ppf(1 - tail, df), rel=1e-9)

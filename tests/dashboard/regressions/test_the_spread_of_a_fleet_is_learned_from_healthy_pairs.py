@@ -1,5 +1,5 @@
-"""From pairs of a simulated fleet whose spread is known, the learned variance, day-to-day variance
-and dispersion come out near it."""
+"""Learning from pairs of a simulated fleet with known spread: the learned variance, day-to-day
+variance and dispersion are close to the true values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def spread(pairs: list[LessonSums]) -> dict[int, float]:
     }
 
 
-def test_instances_that_differ_by_a_known_amount_teach_it() -> None:
+def test_a_known_difference_between_instances_is_learned() -> None:
     known = Fleet(
         minutes=40,
         candidates=2,
@@ -67,7 +67,7 @@ def test_instances_that_differ_by_a_known_amount_teach_it() -> None:
     assert wide[30] == pytest.approx(math.hypot(0.09, 0.02), rel=0.25)
 
 
-def test_a_fleet_that_wanders_teaches_that_it_differs_less_over_a_longer_time() -> None:
+def test_a_wandering_fleet_differs_less_over_a_longer_time() -> None:
     learned = spread(
         [
             pair(Fleet(seed=seed, minutes=70, candidates=2, stagger=0, calls_per_minute=120))
@@ -79,7 +79,7 @@ def test_a_fleet_that_wanders_teaches_that_it_differs_less_over_a_longer_time() 
     assert learned[60] == pytest.approx(known[60], rel=0.3)
 
 
-def test_a_shift_of_the_whole_candidate_teaches_no_other_spread() -> None:
+def test_a_shift_of_the_whole_candidate_does_not_change_the_learned_spread() -> None:
     fleets = [
         Fleet(seed=seed, minutes=25, candidates=2, stagger=0, gpus=("H100",)) for seed in SEEDS
     ]
@@ -98,12 +98,12 @@ def test_a_point_that_few_pairs_reached_is_left_out() -> None:
     assert learned.variance == ((10, pytest.approx(0.0025)),)
 
 
-def test_instances_that_never_differ_teach_no_certainty() -> None:
+def test_instances_that_never_differ_give_no_zero_variance() -> None:
     pairs: list[LessonSums] = [{"p50": {"points": {"10": [0.0, 8]}}}] * 40
     assert pool_lessons(pairs, ONLY)["p50"].variance == ((10, MIN_VARIANCE_SHARE * 0.05**2),)
 
 
-def test_pairs_without_a_common_minute_teach_nothing() -> None:
+def test_pairs_without_a_common_minute_give_no_lesson() -> None:
     lesson, comparison = Lesson(ONLY), Comparison(0, ONLY)
     for minute in range(30):
         rows = [instance("c1", minute=minute)]
@@ -115,13 +115,13 @@ def test_pairs_without_a_common_minute_teach_nothing() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Dispersed(type(EAGER)):  # type: ignore[misc]
-    """A count whose instances differ beyond chance."""
+    """A count that differs between instances beyond chance."""
 
     dispersion: float = 0.5
 
 
 @pytest.mark.parametrize("variation", [0.2, 0.6])
-def test_counts_teach_how_far_they_lie_apart_beyond_chance(variation: float) -> None:
+def test_counts_give_their_dispersion_beyond_chance(variation: float) -> None:
     rng = np.random.default_rng(640_100)
     sums = []
     for _ in range(60):
@@ -138,13 +138,13 @@ def test_counts_teach_how_far_they_lie_apart_beyond_chance(variation: float) -> 
     assert learned == pytest.approx(variation, rel=0.2)
 
 
-def test_counts_by_chance_alone_teach_the_smallest_dispersion() -> None:
+def test_counts_that_vary_by_chance_alone_give_the_smallest_dispersion() -> None:
     rng = np.random.default_rng(640_200)
     beyond, scale = sum_dispersion([[(int(rng.poisson(100)), 10_000) for _ in range(400)]])
     assert abs(beyond / scale) < 0.05**2
 
 
-def test_starts_teach_how_far_their_caches_lie_apart() -> None:
+def test_starts_give_the_dispersion_of_their_caches() -> None:
     pairs = []
     for seed in range(640_400, 640_440):
         fleet = Fleet(seed=seed, minutes=START_MINUTES + 1, candidates=4, stagger=0)
@@ -165,7 +165,7 @@ def test_starts_teach_how_far_their_caches_lie_apart() -> None:
     assert [metric.dispersion for metric in caches] == [round_variance(learned.dispersion)]
 
 
-def test_days_teach_what_all_instances_do_together_apart_from_what_each_does_alone() -> None:
+def test_days_separate_common_changes_from_changes_of_single_instances() -> None:
     rng = np.random.default_rng(640_300)
     totals = []
     for _ in range(30):

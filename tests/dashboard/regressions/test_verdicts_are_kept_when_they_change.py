@@ -1,5 +1,5 @@
-"""A verdict row is added when the verdict changes and once an hour; between, it moves with the
-data; a change's row never does."""
+"""Verdict rows: a row is added when the verdict changes and once an hour. Between changes the
+newest row is updated; the row of a change is never updated."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
 pytestmark = pytest.mark.django_db
 
 
-def said(kind: str, sentence: str = "…") -> Judgement:
+def current_verdict(kind: str, sentence: str = "…") -> Judgement:
     return Judgement(kind, sentence, "", {"evidence": []}, None)
 
 
 def write(deployment: Deployment, kind: str, minute: int, sentence: str = "…") -> bool:
     return verdict_write(
-        deployment=deployment, baseline=None, judgement=said(kind, sentence), minute=minute
+        deployment=deployment,
+        baseline=None,
+        judgement=current_verdict(kind, sentence),
+        minute=minute,
     )
 
 
-def test_a_slower_version_is_told_to_roll_back(
+def test_a_slower_version_gets_a_roll_back_verdict(
     side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ) -> None:
     for instance in side_by_side:
@@ -53,7 +56,7 @@ def test_a_slower_version_is_told_to_roll_back(
     assert "first version" in first.sentence
 
 
-def test_nothing_is_judged_twice(
+def test_nothing_is_evaluated_twice(
     side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ) -> None:
     for instance in side_by_side:
@@ -64,14 +67,14 @@ def test_nothing_is_judged_twice(
     assert list(Verdict.objects.order_by("pk").values()) == before
 
 
-def test_what_comes_in_a_minute_that_is_not_over_has_nothing_judged_again(
+def test_data_of_an_open_minute_triggers_no_re_evaluation(
     side_by_side: list[SimulatedInstance],
     send: Callable[..., None],
     time_is: Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Reports are folded every two seconds: judging each time would do the work of a minute thirty
-    times."""
+    """Reports are folded every two seconds: an evaluation each time would repeat the work of a
+    minute thirty times."""
     open_minute = [NOW_MINUTE - instance.first_minute for instance in side_by_side]
     time_is.minute -= 1
     for instance, last in zip(side_by_side, open_minute, strict=True):
@@ -125,7 +128,7 @@ def test_an_hour_adds_a_row(
     assert Verdict.objects.count() == 3
 
 
-def test_a_deployment_that_cannot_be_judged_does_not_stop_the_others(
+def test_a_deployment_that_cannot_be_evaluated_does_not_stop_the_others(
     side_by_side: list[SimulatedInstance],
     send: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,

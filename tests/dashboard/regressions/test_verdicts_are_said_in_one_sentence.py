@@ -1,4 +1,4 @@
-"""The wording of each verdict, made from evidence."""
+"""Wording of each verdict, built from evidence."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def judged(rows: list, minutes: int = 60) -> Outcome:
     return judge(list(every_minute(rows, minutes)), now_minute=minutes, deployed_minute=0)
 
 
-def said(outcome: Outcome, cause: str | None = None) -> str:
+def sentence_of(outcome: Outcome, cause: str | None = None) -> str:
     sentence = verdict_sentence(
         outcome,
         candidate="2026.11.3",
@@ -39,15 +39,15 @@ def test_roll_back_names_size_interval_baseline_instances_time_and_cause():
         "all 6 instances since 09:09; "
         "28 % of calls run eager since 09:00: `forward` reached its recompile limit."
     )
-    assert said(outcome) == expected
-    assert said(outcome, cause="`score_batch` reached its recompile limit").endswith(
+    assert sentence_of(outcome) == expected
+    assert sentence_of(outcome, cause="`score_batch` reached its recompile limit").endswith(
         "run eager since 09:00: `score_batch` reached its recompile limit."
     )
 
 
 def test_eager_calls_alone_name_the_instances():
     rows = [*BASE, instance("c1"), instance("c2", compiled=90, eager=10, eager_by={"limit": 10})]
-    assert said(judged(rows)) == (
+    assert sentence_of(judged(rows)) == (
         "Roll back 2026.11.3: 5 % of calls run eager on 1 of 2 instances since 09:00, none "
         "on 2026.11.2: "
         "`forward` reached its recompile limit."
@@ -56,24 +56,26 @@ def test_eager_calls_alone_name_the_instances():
 
 def test_an_unknown_cause_is_not_guessed():
     rows = [*BASE, instance("c1"), instance("c2", compiled=90, eager=10, eager_by={"strange": 10})]
-    assert said(judged(rows)).endswith("none on 2026.11.2.")
+    assert sentence_of(judged(rows)).endswith("none on 2026.11.2.")
 
 
-def test_watch_says_what_changed():
-    sentence = said(judged([*BASE, instance("c1", p50=0.014)], 40))
+def test_watch_names_the_change():
+    sentence = sentence_of(judged([*BASE, instance("c1", p50=0.014)], 40))
     assert sentence.startswith("p50 is 40 % slower (")
     assert sentence.endswith("; more evidence is needed to roll back.")
 
 
-def test_watch_says_how_little_can_be_compared():
-    sentence = said(judged([*BASE, instance("c1"), instance("c2", stratum="L40S", calls=300)]))
+def test_watch_names_the_comparable_share_of_calls():
+    sentence = sentence_of(
+        judged([*BASE, instance("c1"), instance("c2", stratum="L40S", calls=300)])
+    )
     assert sentence.startswith(
         "Only 25 % of 2026.11.3's calls can be compared with 2026.11.2: forward · L40S"
     )
 
 
-def test_healthy_says_nothing_worse_than():
-    sentence = said(judged([*BASE, *(instance(f"c{i}") for i in range(6))]))
+def test_healthy_names_the_largest_possible_regression():
+    sentence = sentence_of(judged([*BASE, *(instance(f"c{i}") for i in range(6))]))
     assert sentence == "No regression above 3.9 % in 1 h compared with 2026.11.2."
 
 
@@ -86,41 +88,41 @@ def twelve(**candidate: object) -> list:
     ]
 
 
-def test_healthy_says_what_is_ruled_out_of_each_metric():
+def test_healthy_names_the_largest_possible_regression_of_each_metric():
     assert (
-        said(judged(twelve()))
+        sentence_of(judged(twelve()))
         == "No regression above 5.1 % in 1 h compared with 2026.11.2: p50 3.9 %, p99 5.1 %, "
         "throughput 3.7 %."
     )
 
 
-def test_a_tail_and_a_lower_throughput_are_said_in_their_own_direction():
+def test_a_slower_tail_and_lower_throughput_are_described_in_their_own_direction():
     outcome = judged(twelve(p99=0.030, items=12800.0))
     rows = {row.metric: row for row in outcome.evidence}
     low, high = (
         round((1 - 1 / (1 + end)) * 100)
         for end in (rows["throughput"].low, rows["throughput"].high)
     )
-    assert said(outcome).startswith("Roll back 2026.11.3: p99 is 50 % slower (")
+    assert sentence_of(outcome).startswith("Roll back 2026.11.3: p99 is 50 % slower (")
     assert (
         f"; throughput is 20 % lower ({low} to {high} %) than 2026.11.2 on all 6 instances"
-        in said(outcome)
+        in sentence_of(outcome)
     )
 
 
-def test_failing_calls_are_said_with_the_instances_and_what_the_baseline_had():
+def test_failing_calls_are_described_with_the_instances_and_the_baselines_share():
     rows = [*BASE, instance("c1"), instance("c2", errors=40)]
     assert (
-        said(judged(rows))
+        sentence_of(judged(rows))
         == "Roll back 2026.11.3: 20 % of calls fail on 1 of 2 instances since 09:00, none on "
         "2026.11.2."
     )
 
 
-def test_what_one_version_does_not_report_is_named():
+def test_a_metric_that_one_version_does_not_report_is_named():
     silent = " Throughput is not evaluated: one version does not report it."
     assert (
-        said(
+        sentence_of(
             judged(
                 [*twelve()[:6], *(instance(f"c{i}", **{**WHOLE, "items": None}) for i in range(6))]
             )
@@ -129,7 +131,7 @@ def test_what_one_version_does_not_report_is_named():
     )
     newly = [instance(f"b{i}", **{**WHOLE, "items": None}) for i in range(6)] + twelve()[6:]
     assert (
-        said(judged(newly))
+        sentence_of(judged(newly))
         == "No regression above 5.1 % in 1 h compared with 2026.11.2: p50 3.9 %, p99 5.1 %."
         + silent
     )
@@ -150,12 +152,12 @@ def test_what_one_version_does_not_report_is_named():
         ),
     ],
 )
-def test_not_enough_data_says_what_is_missing_and_the_next_step(rows: list, expected: str):
-    assert said(judged(rows)) == expected
+def test_not_enough_data_names_the_gap_and_the_next_step(rows: list, expected: str):
+    assert sentence_of(judged(rows)) == expected
 
 
-def test_what_cannot_be_seen_comes_with_the_cheapest_step():
-    sentence = said(judged([*BASE, instance("c1")], 30))
+def test_an_undetectable_change_comes_with_the_cheapest_next_step():
+    sentence = sentence_of(judged([*BASE, instance("c1")], 30))
     assert sentence == (
         "Changes below 21 % cannot be detected yet compared with 2026.11.2; next check at 10:00. "
         "Add 2 candidate instances on H100 to detect changes down to 13 %."
@@ -174,11 +176,11 @@ def test_what_cannot_be_seen_comes_with_the_cheapest_step():
         (21.75, "22.8 times"),
     ],
 )
-def test_changes_have_the_digits_that_mean_something(ratio: float, text: str):
+def test_changes_have_significant_digits(ratio: float, text: str):
     assert percent(ratio).replace("\u00a0", " ") == text
 
 
-def test_durations_are_said_as_people_do():
+def test_durations_have_readable_units():
     assert [format_minutes(minutes).replace("\u00a0", " ") for minutes in (0, 45, 60, 95)] == [
         "0 min",
         "45 min",

@@ -1,4 +1,4 @@
-"""The environment diff: two multisets of instances, whatever their order and number."""
+"""Environment diff: two multisets of instances, regardless of order and number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INSTANCES = st.lists(
 )
 
 
-def test_another_torch_is_told_with_its_instances():
+def test_another_torch_version_is_reported_with_its_instances():
     (found,) = diff_environments([H100, H100], [H100 | {"torch": "2.12.0"}])
     assert (found.key, found.baseline, found.candidate) == (
         "torch",
@@ -35,13 +35,13 @@ def test_another_mix_of_the_same_gpus_is_a_difference():
     assert not diff_environments([H100, A100], [H100, H100, A100, A100])
 
 
-def test_what_one_side_does_not_set_is_told_as_unset():
+def test_an_unset_variable_on_one_side_is_reported_as_unset():
     bare = H100 | {"cache folder access": "read and write"}
     (found,) = diff_environments([bare], [bare | {"inductor_config max_autotune": "9f"}])
     assert (found.baseline, found.candidate) == ((("", 1),), (("9f", 1),))
 
 
-def test_what_an_older_agent_does_not_tell_is_no_difference():
+def test_a_value_that_an_older_agent_does_not_report_is_no_difference():
     tells = H100 | {
         "driver": "580",
         "cache folder": "aa",
@@ -54,10 +54,10 @@ def test_what_an_older_agent_does_not_tell_is_no_difference():
         "driver",
         (("580", 1),),
         (("570", 1),),
-    ), "over those that tell it"
+    ), "over the instances that report it"
 
 
-def test_machines_come_before_configuration():
+def test_hosts_come_before_configuration():
     found = diff_environments(
         [{"a config": "1", "driver": "570", "gpu": "H100"}],
         [{"a config": "2", "driver": "580", "gpu": "A100"}],
@@ -66,7 +66,7 @@ def test_machines_come_before_configuration():
 
 
 @given(baseline=INSTANCES, candidate=INSTANCES)
-def test_order_and_number_say_nothing(
+def test_order_and_number_change_nothing(
     baseline: list[dict[str, str]], candidate: list[dict[str, str]]
 ):
     found = diff_environments(baseline, candidate)
@@ -76,7 +76,7 @@ def test_order_and_number_say_nothing(
 
 
 @pytest.mark.django_db
-def test_the_verdict_keeps_what_differed(
+def test_the_verdict_stores_the_differences(
     side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ):
     for one in side_by_side:

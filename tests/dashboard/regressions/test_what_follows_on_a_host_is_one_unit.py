@@ -1,5 +1,4 @@
-"""Processes of a version that follow each other on a host are one unit, in their calls as in what
-they hold."""
+"""Consecutive processes of a version on a host are one unit, for calls and for memory."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from tests.dashboard.regressions.conftest import NOW_MINUTE
 pytestmark = pytest.mark.django_db
 
 
-def test_a_restart_keeps_the_unit_and_has_a_life_of_its_own(
+def test_a_restart_keeps_the_unit_and_has_its_own_life(
     side_by_side: list[SimulatedInstance], send: Callable[..., None]
 ) -> None:
     for instance in side_by_side:

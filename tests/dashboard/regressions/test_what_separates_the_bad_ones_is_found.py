@@ -1,5 +1,5 @@
-"""The comparison of bad and good instances: a planted difference comes first, chance alone is not
-called a difference."""
+"""Comparison of degraded and healthy instances: a planted difference comes first, and chance alone
+is not reported as a difference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIDE = st.lists(TRAITS, min_size=1, max_size=12)
 
 
 @given(SIDE, SIDE, st.randoms(use_true_random=False))
-def test_the_order_of_instances_plays_no_part(
+def test_the_order_of_instances_is_irrelevant(
     bad: list[dict[str, str]], good: list[dict[str, str]], chance: random.Random
 ) -> None:
     before = find_separations(bad, good)
@@ -62,7 +62,7 @@ def test_both_sides_see_the_same_difference(
 
 
 @given(SIDE)
-def test_nothing_separates_what_is_equal_or_alone(side: list[dict[str, str]]) -> None:
+def test_equal_or_single_instances_have_no_difference(side: list[dict[str, str]]) -> None:
     assert find_separations(side, []) == [] == find_separations([], side)
     assert find_separations([side[0]] * 3, [side[0]] * 5) == []
 
@@ -80,7 +80,7 @@ def test_a_planted_trait_is_among_the_best_and_is_never_hidden(
     )
 
 
-def test_a_trait_that_few_tell_hides_none_that_all_tell() -> None:
+def test_a_trait_that_few_instances_report_hides_no_trait_that_all_report() -> None:
     bad, good = (
         [{"driver": "b", "rank": "1"}, {"rank": "0"}],
         [{"driver": "a", "rank": "0"}, {"driver": "a", "rank": "0"}],
@@ -90,11 +90,11 @@ def test_a_trait_that_few_tell_hides_none_that_all_tell() -> None:
         for one in find_separations(bad, good)
     }
     assert found == {"driver": (1, 1, 0, 2), "rank": (1, 2, 0, 2)}, (
-        "counted over those that tell it, and not called alike"
+        "counted over the instances that report it, and not listed as equal"
     )
 
 
-def test_traits_that_split_alike_stand_together() -> None:
+def test_traits_with_the_same_split_are_grouped() -> None:
     bad = [{"torch": "2.12", "triton": "3.7", "host": f"h{n}"} for n in range(6)]
     good = [{"torch": "2.11", "triton": "3.6", "host": f"g{n}"} for n in range(6)]
     [only] = find_separations(bad, good)
@@ -106,7 +106,7 @@ def test_traits_that_split_alike_stand_together() -> None:
     )
 
 
-def test_few_instances_say_so() -> None:
+def test_few_instances_are_reported_as_such() -> None:
     [only] = find_separations([{"driver": "570"}], [{"driver": "550"}] * 3)
     assert (only.score, only.sure) == (1.0, "few")
     assert compute_chance(Separation("driver", "570", False, 3, 3, 0, 9, 1.0)) == pytest.approx(
@@ -114,13 +114,13 @@ def test_few_instances_say_so() -> None:
     )
 
 
-def test_chance_alone_is_hardly_ever_called_clear() -> None:
+def test_chance_alone_is_rarely_called_clear() -> None:
     dealt = random.Random(7)
     clear = 0
     for _ in range(300):
         fleet = [{f"key {n}": dealt.choice("abc") for n in range(12)} for _ in range(16)]
         clear += any(one.sure == "clear" for one in find_separations(fleet[:5], fleet[5:]))
-    assert clear <= 6, "a key in a hundred looks, and that for both directions"
+    assert clear <= 6, "one key in a hundred comparisons, in both directions"
 
 
 def test_a_real_cause_is_clear_among_noise() -> None:
@@ -133,12 +133,13 @@ def test_a_real_cause_is_clear_among_noise() -> None:
     assert (found[0].key, found[0].sure) == ("driver", "clear")
 
 
-def test_kernels_that_autotuning_chose_by_noise_are_hardly_ever_called_clear() -> None:
+def test_autotuning_choices_by_noise_are_rarely_called_clear() -> None:
     dealt = random.Random(11)
     clear = 0
     for _ in range(300):
-        # As many operators as a process tells of; each process draws the second fastest kernel once
-        # in four times.
+        # As many operators as a process reports; each process picks the second fastest kernel once
+        # in
+        # four times.
         fleet = [
             {f"kernel mm {n}": dealt.choice(("fast", "fast", "fast", "nearly")) for n in range(64)}
             for _ in range(16)
@@ -147,7 +148,7 @@ def test_kernels_that_autotuning_chose_by_noise_are_hardly_ever_called_clear() -
     assert clear <= 6
 
 
-def test_a_kernel_that_the_slow_ones_run_and_the_others_do_not_is_named_among_the_noise() -> None:
+def test_a_kernel_of_only_the_slow_instances_is_named_among_the_noise() -> None:
     dealt = random.Random(13)
     noise = [
         {f"kernel mm {n}": dealt.choice(("fast", "nearly")) for n in range(12)} for _ in range(18)

@@ -1,5 +1,5 @@
-"""HEALTHY that nothing stands beside any more, and a ROLL BACK on calls that are over, end with the
-reason; what is left out is said."""
+"""End of verdicts: HEALTHY without a concurrent baseline and ROLL BACK on calls that ended are
+withdrawn with the reason; excluded regions are named."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def of(arm: str, found: Iterable[InstanceMinute]) -> list[InstanceMinute]:
     return [row for row in found if row.arm == arm]
 
 
-def said(outcome: Outcome) -> str:
+def sentence_of(outcome: Outcome) -> str:
     return verdict_sentence(
         outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}"
     )
 
 
 def moved(minutes: range) -> list[InstanceMinute]:
-    """Both run on, but the candidate on another kind of GPU."""
+    """Both versions continue, but the candidate runs on another kind of GPU."""
     return (
         rows(range(70))
         + of("baseline", rows(minutes))
@@ -44,7 +44,7 @@ def moved(minutes: range) -> list[InstanceMinute]:
 
 
 @pytest.mark.parametrize(("until", "verdict"), [(180, "healthy"), (192, "not_enough_data")])
-def test_healthy_ends_when_nothing_stands_beside_the_version_any_more(until: int, verdict: str):
+def test_healthy_ends_when_the_version_has_no_concurrent_baseline_left(until: int, verdict: str):
     settings = Settings(comparable_share=0.0)
     outcome = judge(moved(range(70, until)), now_minute=until, deployed_minute=0, settings=settings)
     assert outcome.verdict == verdict
@@ -52,30 +52,30 @@ def test_healthy_ends_when_nothing_stands_beside_the_version_any_more(until: int
         assert outcome.reason == "no_longer_compared"
         assert outcome.next_step is not None
         assert outcome.next_step.kind == "run_side_by_side"
-        assert said(outcome).startswith(
+        assert sentence_of(outcome).startswith(
             "No calls of new have been compared with old since minute 69. Keep a baseline instance running"
         )
 
 
 @pytest.mark.parametrize(("until", "verdict"), [(359, "healthy"), (360, "not_enough_data")])
-def test_healthy_stands_until_the_next_look_once_the_baseline_is_gone(until: int, verdict: str):
+def test_healthy_remains_until_the_next_look_after_the_baseline_ended(until: int, verdict: str):
     outcome = judge(
         rows(range(70)) + of("candidate", rows(range(70, until))),
         now_minute=until,
         deployed_minute=0,
     )
     assert outcome.verdict == verdict
-    assert said(outcome).startswith(
+    assert sentence_of(outcome).startswith(
         "No calls of new have been compared" if verdict != "healthy" else "No regression above"
     )
 
 
-def test_healthy_of_the_last_look_stands_once_the_baseline_is_gone_and_says_since_when():
+def test_healthy_of_the_last_look_remains_after_the_baseline_ended_and_names_the_minute():
     settings = Settings(looks=(60,))
     calls = rows(range(70)) + of("candidate", rows(range(70, 300)))
     outcome = judge(calls, now_minute=300, deployed_minute=0, settings=settings)
     assert outcome.verdict == "healthy"
-    assert said(outcome).endswith("No calls have been compared since minute 69.")
+    assert sentence_of(outcome).endswith("No calls have been compared since minute 69.")
 
 
 def slower(found: Iterable[InstanceMinute], region: str) -> list[InstanceMinute]:
@@ -91,14 +91,14 @@ def test_a_roll_back_on_a_region_that_is_no_longer_called_ends_with_the_reason()
     assert (during.verdict, during.ended) == ("roll_back", ())
     after = judge(calls, now_minute=240, deployed_minute=0)
     assert (after.verdict, after.ended) == ("not_enough_data", (("rerank", 59),))
-    assert said(after).endswith(
+    assert sentence_of(after).endswith(
         "Region `rerank`, flagged for rollback, has had no traffic since minute 59."
     )
     assert {row.reason for row in after.evidence if row.region == "rerank"} == {"not_called"}
     assert not any(row.drives for row in after.evidence)
 
 
-def test_a_region_that_is_called_again_and_still_slow_asks_for_a_roll_back_again():
+def test_a_region_that_is_called_again_and_still_slow_is_a_roll_back_again():
     calls = (
         rows(range(300))
         + slower(rows(range(60)), "rerank")
@@ -110,21 +110,21 @@ def test_a_region_that_is_called_again_and_still_slow_asks_for_a_roll_back_again
     assert outcome.ended == ()
 
 
-def test_a_roll_back_of_a_version_that_is_off_says_that_it_is_over():
+def test_a_roll_back_of_a_version_without_traffic_is_marked_as_past():
     calls = slower(rows(range(60)), "forward") + of("baseline", rows(range(60, 120)))
     outcome = judge(calls, now_minute=120, deployed_minute=0)
     assert outcome.verdict == "roll_back"
-    assert said(outcome).endswith("No traffic since minute 59; the evidence is from before.")
+    assert sentence_of(outcome).endswith("No traffic since minute 59; the evidence is from before.")
 
 
 def test_regions_that_are_too_small_for_the_bound_are_named():
     calls = rows(range(70), calls=600) + rows(range(70), region="rare", calls=30)
     outcome = judge(calls, now_minute=70, deployed_minute=0)
     assert (outcome.verdict, outcome.minor) == ("healthy", ("rare",))
-    assert "Excluded (too few calls): `rare`." in said(outcome)
+    assert "Excluded (too few calls): `rare`." in sentence_of(outcome)
 
 
-def test_versions_that_call_in_turn_are_compared():
+def test_versions_that_receive_traffic_in_turn_are_compared():
     calls = [
         row
         for row in slower(rows(range(90)), "forward")
@@ -149,8 +149,8 @@ def test_calls_that_are_too_far_apart_in_time_are_not_compared():
 
 
 def test_one_of_several_instances_is_no_reason_to_roll_back():
-    """Two kinds of GPU with a candidate on each: one of the two is half as slow again, as a busy
-    neighbour makes a machine."""
+    """Two kinds of GPU with a candidate on each: one candidate is half as slow again, as a busy
+    neighbour slows down a host."""
     on = {
         "b0": "H100",
         "b1": "H100",
@@ -167,7 +167,7 @@ def test_one_of_several_instances_is_no_reason_to_roll_back():
     ]
     outcome = judge(one, now_minute=90, deployed_minute=0)
     assert outcome.verdict == "watch"
-    assert "one instance accounts for nearly all of it" in said(outcome)
+    assert "one instance accounts for nearly all of it" in sentence_of(outcome)
     both = [
         replace(row, p50=(row.p50 or 0.0) * 1.3) if row.instance == "c1" else row for row in one
     ]
@@ -198,8 +198,8 @@ def test_the_only_instance_waits_until_a_busy_neighbour_is_gone():
     assert early.verdict == "roll_back"
 
 
-def test_what_one_instance_shows_has_to_stay_before_watch_is_said():
-    """A neighbour that was busy for 12 minutes was WATCH until the mean had forgotten it."""
+def test_a_change_on_one_instance_has_to_last_before_watch():
+    """A neighbour that was busy for 12 minutes used to be WATCH until the mean had recovered."""
     names = ["b0", "b1", "b2", "c0"]
     calls = list(every_minute([instance(name) for name in names], 90))
     busy = [
@@ -226,7 +226,7 @@ def test_what_one_instance_shows_has_to_stay_before_watch_is_said():
     ).transitions
 
 
-def test_of_very_many_instances_the_dots_are_drawn_evenly_and_the_rest_is_counted():
+def test_dots_of_very_many_instances_are_drawn_evenly_and_the_rest_is_counted():
     names = [f"b{i}" for i in range(3)] + [f"c{i}" for i in range(250)]
     calls = every_minute(
         [instance(name, p50=0.010 * (1.0 + 0.0001 * number)) for number, name in enumerate(names)],

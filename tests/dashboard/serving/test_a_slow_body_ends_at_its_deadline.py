@@ -1,5 +1,5 @@
-"""A body that stops is refused at its deadline, one above the lowest rate is not; refusals have the
-one shape and are counted."""
+"""A body that stalls is refused at its deadline, a body above the lowest rate is not; refusals have
+the usual error shape and are counted."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def asked(
     path: str = "/api/v1/reports",
     **more: str,
 ) -> Any:
-    """Status, headers and JSON, or text, of the answer to a body that comes in parts; a body that
-    does not end goes on for ever."""
+    """Status, headers and JSON or text of the response to a body in parts; a body that does not end
+    continues indefinitely."""
     headers = HOST + [
         (name.replace("_", "-").encode(), value.encode()) for name, value in more.items()
     ]
@@ -73,31 +73,31 @@ def asked(
 
 @pytest.fixture
 def front(monkeypatch: pytest.MonkeyPatch) -> AsgiFront:
-    """With a deadline of a moment."""
+    """The front with a short deadline."""
     monkeypatch.setattr(request_limits, "GRACE_SECONDS", 0.2)
     return AsgiFront(echo)
 
 
 def counted() -> dict[str, int]:
-    """What the committer wrote down, of no project."""
+    """The refusals without a project that the committer recorded."""
     COMMITTER.stop()
     return dict(Refusal.objects.filter(project_id=0).values_list("code", "count"))
 
 
 @pytest.mark.parametrize("path", ["/api/v1/reports", "/accounts/login/"])
-def test_a_body_that_stops_is_a_408_in_the_shape_of_all_errors(front: AsgiFront, path: str) -> None:
+def test_a_stalled_body_is_a_408_in_the_usual_error_shape(front: AsgiFront, path: str) -> None:
     status, headers, found = asked(front, [b"abc"], ends=False, path=path, content_length="100")
     assert (status, found["cw"], found["code"]) == (408, 1, "too_slow")
     assert headers[b"connection"] == b"close" and headers[b"x-request-id"]
     assert counted() == {"too_slow": 1}
 
 
-def test_a_body_above_the_lowest_rate_takes_longer_than_the_grace(front: AsgiFront) -> None:
+def test_a_body_above_the_lowest_rate_may_take_longer_than_the_grace(front: AsgiFront) -> None:
     parts = [b"x" * 400] * 8
     assert asked(front, parts, pause=0.1, content_length="3200")[::2] == (200, b"x" * 3200)
 
 
-def test_a_client_that_ends_within_a_body_is_a_400(front: AsgiFront) -> None:
+def test_a_client_that_disconnects_within_a_body_gets_a_400(front: AsgiFront) -> None:
     status, _, found = asked(front, [b"abc"], content_length="100")
     assert (status, found["code"]) == (400, "bad_request") and "3 bytes" in found["detail"]
 
@@ -109,7 +109,7 @@ def test_a_client_that_ends_within_a_body_is_a_400(front: AsgiFront) -> None:
         ({"transfer_encoding": "chunked"}, 411, "no_length"),
     ],
 )
-def test_what_no_path_takes_is_refused_unread(
+def test_a_body_that_no_endpoint_accepts_is_refused_unread(
     front: AsgiFront, more: dict[str, str], status: int, code: str
 ) -> None:
     found = asked(front, [], ends=False, **more)

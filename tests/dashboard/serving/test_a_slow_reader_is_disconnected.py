@@ -1,5 +1,5 @@
-"""A client that takes nothing of a large answer is disconnected and counted, and all such answers
-together hold a limited memory."""
+"""A client that does not read a large response is disconnected and counted, and all such responses
+together have a memory limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def large(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]
 
 
 async def ask(front: AsgiFront, client: tuple[str, int]) -> None:
-    """A request whose answer is never taken."""
+    """A request whose response is never read."""
     scope = {
         "type": "http",
         "method": "GET",
@@ -46,7 +46,7 @@ async def ask(front: AsgiFront, client: tuple[str, int]) -> None:
     await front(scope | {"server": ("127.0.0.1", "80"), "client": client}, receive, send)
 
 
-def test_its_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_limits, "GRACE_SECONDS", 0.2)
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
@@ -66,7 +66,7 @@ def test_its_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Refusal.objects.get(code="slow_reader").count == 1
 
 
-def test_one_too_many_ends_the_first() -> None:
+def test_a_response_above_the_limit_ends_the_oldest_one() -> None:
     async def run() -> list[bool]:
         front = AsgiFront(large)
         front._answers = request_limits.ByteBudget(3 * SIZE)

@@ -1,5 +1,5 @@
-"""Bodies, answers and requests that wait have limits for all of them together; what is over the
-limit ends the oldest, or is refused."""
+"""Pending bodies, responses and requests share limits: above the limit, the oldest one is ended or
+the new one is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dashboard.serving.thread_lanes import Lane, Lanes
 from tests.flow.stack import wait_for
 
 
-def test_the_transfer_that_began_first_makes_room() -> None:
+def test_the_oldest_transfer_makes_room() -> None:
     ended: list[str] = []
     budget = ByteBudget(100)
 
@@ -33,7 +33,7 @@ def test_the_transfer_that_began_first_makes_room() -> None:
 
 @pytest.fixture
 def held() -> Callable[[Lane], threading.Event]:
-    """Puts a job into a lane that ends when the event is set."""
+    """Puts a job into a lane; the job ends when the event is set."""
 
     def hold(lane: Lane) -> threading.Event:
         begun, ends = threading.Event(), threading.Event()
@@ -44,7 +44,7 @@ def held() -> Callable[[Lane], threading.Event]:
     return hold
 
 
-def test_a_full_lane_refuses_and_the_other_lanes_go_on(
+def test_a_full_lane_refuses_and_the_other_lanes_continue(
     held: Callable[[Lane], threading.Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(thread_lanes, "LANE_THREADS", dict.fromkeys(thread_lanes.LANE_THREADS, 1))

@@ -22,7 +22,7 @@ AGENT = REPOSITORY / "agents" / "compilewatch"
 
 
 def written_keys(tree: ast.AST) -> Iterator[str]:
-    """Constant keys that code writes into something called `capabilities`."""
+    """Constant keys that code writes into variables called `capabilities`."""
     for node in ast.walk(tree):
         for target in node.targets if isinstance(node, ast.Assign) else ():
             if (
@@ -59,7 +59,7 @@ def keys_of_agents() -> set[str]:
 
 
 def keys_of_readers() -> set[str]:
-    """Engines that are read from outside, and OpenTelemetry's reports."""
+    """Capability keys of scraped engines and of OpenTelemetry reports."""
     engines = {key for one in (VLLM, SGLANG) for key in build_capabilities(one, {})}
     return {key for key in engines if not key.startswith(LATENCY_OF)} | {
         *convert.UNREPORTED_CAPABILITIES,

@@ -35,7 +35,7 @@ def test_an_unknown_key_is_its_own_name() -> None:
     assert find_metric("power_draw").name == "power draw"
 
 
-def test_a_share_names_what_it_is_part_of() -> None:
+def test_a_share_names_its_whole() -> None:
     shares = {entry.key: entry.share_of for entry in METRICS.values() if entry.kind == "share"}
     assert shares == {
         "eager": "calls",

@@ -1,4 +1,4 @@
-"""Every reason for which calls are not compared has one text."""
+"""Every reason for excluding calls from the comparison has one text."""
 
 from typing import get_args
 

@@ -1,5 +1,5 @@
-"""Words for numbers: units, at most three digits, a real minus, a hard space, and no rounding up to
-all or down to none."""
+"""Formats of numbers: units, at most three digits, a real minus sign, a non-breaking space, and no
+rounding to all or none."""
 
 import pytest
 

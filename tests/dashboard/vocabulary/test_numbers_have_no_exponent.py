@@ -1,4 +1,4 @@
-"""The one formatter of digits, and the headlines that it writes."""
+"""Number formatter, and the headlines that use it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_shares(share: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(("share", "said"), [(1.0, "100"), (0.997, "99.7"), (0.28, "28")])
-def test_a_headline_says_a_share_without_an_exponent(share: float, said: str) -> None:
+def test_a_headline_contains_a_share_without_an_exponent(share: float, said: str) -> None:
     row = {
         "metric": "eager",
         "unit": "share",

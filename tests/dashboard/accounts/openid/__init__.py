@@ -1,2 +1,2 @@
-"""An OpenID provider in a process of its own, made of Django OAuth Toolkit, and a browser that
-signs in there and allows what is asked."""
+"""OpenID Connect provider in a process of its own, built on Django OAuth Toolkit, and a browser
+that signs in and grants the requested access."""

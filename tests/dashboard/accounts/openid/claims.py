@@ -1,4 +1,4 @@
-"""What the provider says of a person in an ID token and at its userinfo address."""
+"""Claims of the provider about a person, in the ID token and at the userinfo endpoint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oauth2_provider.oauth2_validators import OAuth2Validator
 
 
 class Claims(OAuth2Validator):
-    """Name and address beside the number of the person."""
+    """Adds name and mail address to the subject."""
 
     def get_additional_claims(self, request: Any) -> dict[str, Any]:
         who = request.user

@@ -1,5 +1,5 @@
-"""A front before the real provider: what it is given to change is changed in the answers, and all
-else passes through."""
+"""Proxy in front of the real provider: changes selected answers and passes everything else
+through."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ PLACES = (CONFIG, TOKEN, KEYS, PERSON)
 
 
 class Front:
-    """`changes` has a function for an answer in JSON, by its place; `raw` has one that answers
-    instead, on the open connection."""
+    """`changes` maps an endpoint to a function that changes its JSON answer; `raw` maps an endpoint
+    to a function that answers on the open connection instead."""
 
     def __init__(self, behind: str) -> None:
         self.behind, self.address = behind, ""
         self.changes: dict[str, Callable[[Any], Any]] = {}
         self.raw: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {}
         self.asked: list[str] = []
-        self._one = threading.Lock()  # the provider's SQLite takes one writer at a time
+        self._one = threading.Lock()  # the provider's SQLite accepts one writer at a time
 
     def forge(self, make: Callable[[Claims], str]) -> None:
-        """The ID token is what `make` makes of the genuine claims."""
+        """Replaces the ID token with the result of `make` for the genuine claims."""
 
         def change(answer: Any) -> Any:
             claims = jwt.decode(answer["id_token"], options={"verify_signature": False})
@@ -47,7 +47,8 @@ class Front:
         self.changes[TOKEN] = change
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        """Asks the provider under this front's own name, so that all of its addresses lead here."""
+        """Forwards the request under the proxy's own host name, so that all URLs in the answer lead
+        to the proxy."""
         place = next((place for place in PLACES if urlsplit(handler.path).path.endswith(place)), "")
         self.asked.append(place)
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
@@ -62,21 +63,21 @@ class Front:
         }
         there = f"http://{parts.netloc}{handler.path}"
         with self._one:
-            said = httpx.request(
+            response = httpx.request(
                 handler.command,
                 there,
                 headers=headers | {"Accept-Encoding": "identity"},
                 content=body,
                 timeout=60,
             )
-        told = said.content
-        if place in self.changes and said.status_code == 200:
-            told = json.dumps(self.changes[place](said.json())).encode()
+        body = response.content
+        if place in self.changes and response.status_code == 200:
+            body = json.dumps(self.changes[place](response.json())).encode()
         send(
             handler,
-            said.status_code,
-            told,
-            [(name, text) for name, text in said.headers.multi_items() if name not in _OWN],
+            response.status_code,
+            body,
+            [(name, text) for name, text in response.headers.multi_items() if name not in _OWN],
         )
 
 
@@ -86,7 +87,7 @@ _OWN = ("content-length", "connection", "date", "server", "transfer-encoding")
 def send(
     handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: list[tuple[str, str]]
 ) -> None:
-    """A whole answer."""
+    """Sends a complete answer."""
     handler.send_response(status)
     for name, text in headers:
         handler.send_header(name, text)
@@ -98,7 +99,7 @@ def send(
 def signed(
     claims: Claims, *, key: Any = None, algorithm: str = "RS256", kid: str | None = None
 ) -> str:
-    """A token as the provider makes it, with its own key where no other is given."""
+    """A token signed as the provider signs it, with the provider's own key by default."""
     own = KEY.export_to_pem(private_key=True, password=None)
     return jwt.encode(
         claims,
@@ -110,7 +111,7 @@ def signed(
 
 @contextmanager
 def front_run(behind: str) -> Iterator[Front]:
-    """One before the provider at this address."""
+    """Runs a proxy in front of the provider at this URL."""
     front = Front(behind)
 
     class Handler(BaseHTTPRequestHandler):
@@ -120,7 +121,7 @@ def front_run(behind: str) -> Iterator[Front]:
         do_POST = do_GET
 
         def log_message(self, *_: Any) -> None:
-            """Nothing on the screen."""
+            """Writes no request log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""Starts the provider, and is the browser in which its one person says yes or no."""
+"""Starts the provider, and acts as the browser in which the only person grants or denies access."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?'
 
 @contextmanager
 def provider_run(folder: Path, redirect: str) -> Iterator[str]:
-    """The issuer's address of one that runs meanwhile and sends browsers back to `redirect`."""
+    """The issuer URL of a provider that runs inside the context and redirects browsers to
+    `redirect`."""
     command = [sys.executable, "-m", "tests.dashboard.accounts.openid.serve", redirect]
     settings = {
         "DJANGO_SETTINGS_MODULE": "tests.dashboard.accounts.openid.settings",
@@ -37,13 +38,13 @@ def provider_run(folder: Path, redirect: str) -> Iterator[str]:
     }
     log = folder / "provider.log"
     with (
-        log.open("wb") as said,
+        log.open("wb") as stderr,
         subprocess.Popen(
             command,
             cwd=REPOSITORY,
             env=os.environ | settings,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=stderr,
             text=True,
         ) as process,
     ):
@@ -57,8 +58,8 @@ def provider_run(folder: Path, redirect: str) -> Iterator[str]:
 
 
 def answered(asked: str, *, allow: bool = True) -> str:
-    """Where the provider sends a browser that came with this question, once the person has signed
-    in and said yes or no."""
+    """The URL to which the provider redirects a browser with this authorization request, after the
+    person has signed in and granted or denied access."""
     with httpx.Client(follow_redirects=True, timeout=60) as browser:
         page = browser.get(asked)
         page = browser.post(

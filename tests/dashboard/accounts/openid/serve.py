@@ -1,5 +1,5 @@
-"""The program of the provider: one person, one client that gets its answers at the address given;
-it prints its port and serves."""
+"""Program of the provider: one person and one client with the given redirect URI. It prints its
+port, then serves."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.dashboard.accounts.openid.provider import CLIENT, PASSWORD, PERSON, S
 
 
 def main() -> None:
-    """Until it is killed."""
+    """Serves until the process is killed."""
     application = get_wsgi_application()
-    from django.contrib.auth.models import User  # Django is set up only now
+    from django.contrib.auth.models import User  # Django is set up only now.
     from oauth2_provider.models import get_application_model
     from waitress.server import create_server
 

@@ -1,4 +1,4 @@
-"""The provider's settings; its environment says which file holds its database, and has its key."""
+"""Settings of the provider. The environment names its database file and contains its key."""
 
 from __future__ import annotations
 

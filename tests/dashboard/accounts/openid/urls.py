@@ -1,4 +1,4 @@
-"""The provider's addresses."""
+"""URLs of the provider."""
 
 from __future__ import annotations
 

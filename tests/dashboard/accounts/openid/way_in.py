@@ -1,4 +1,4 @@
-"""The way from the dashboard's own page to the provider and back."""
+"""Sign-in flow from the dashboard's own page to the provider and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BACK = f"http://testserver{START}callback/"
 
 
 def configure(settings: LazySettings, address: str) -> None:
-    """As the environment would."""
+    """Configures the provider as the environment would."""
     app = {
         "provider_id": "sso",
         "name": NAME,
@@ -35,8 +35,8 @@ def configure(settings: LazySettings, address: str) -> None:
 
 
 def callback(client: Client, *, start: str = START, allow: bool = True) -> str:
-    """The address with which the provider sends the browser back, after somebody has said there who
-    they are."""
+    """The callback URL to which the provider redirects the browser after the person has signed in
+    there."""
     away = client.post(start)
     assert away.status_code == 302, away.content
     asked = away.headers["Location"]
@@ -46,8 +46,8 @@ def callback(client: Client, *, start: str = START, allow: bool = True) -> str:
 
 
 def refused(client: Client, path: str, caplog: pytest.LogCaptureFixture, why: str) -> None:
-    """A plain page, one line in the log that says why, and neither a session nor an account is
-    there."""
+    """The answer is a plain page, the log has one line with the reason, and no session or account
+    exists."""
     caplog.clear()
     with caplog.at_level(logging.WARNING, "dashboard"):
         answer = client.get(path) if path != START else client.post(path)
