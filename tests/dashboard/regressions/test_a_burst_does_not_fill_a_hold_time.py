@@ -19,7 +19,7 @@ def test_a_burst_of_errors_on_one_of_three_instances_changes_no_verdict(
 
 
 def test_errors_that_last_are_watched_and_rolled_back_as_soon_as_before() -> None:
-    case = next(case for case in CASES if case.name == "5 % of calls fail for good")
+    case = next(case for case in CASES if case.name == "5% of calls fail for good")
     assert verdicts(case) == [*CALM, (122, "watch"), (132, "roll_back")]
 
 
