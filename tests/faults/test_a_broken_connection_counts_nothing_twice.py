@@ -1,4 +1,4 @@
-"""Whatever happens between an agent and the dashboard, what was recorded is counted once."""
+"""For every fault between an agent and the dashboard, each recorded call is counted once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TAKES_LONG = ("blackhole", "half_open", "half_open_after_forwarding")
 
 
 def first(count: int, name: str) -> Callable[[random.Random], str]:
-    """This fault that many times, then none."""
+    """This fault `count` times, then none."""
     left = [count]
 
     def plan(chance: random.Random) -> str:
@@ -48,7 +48,7 @@ def test_each_fault_alone(
     )
     process = jobs.start("--impatient", "--seconds", seconds, "--limits", limits)
     assert process.wait(300) == 0
-    jobs.shutdown_seconds(process)  # it said nothing else
+    jobs.shutdown_seconds(process)  # the job printed nothing else
     proxy.calm()
     if list(jobs.spools.rglob("*.spool")):
         jobs.sweep()
@@ -59,7 +59,7 @@ def test_each_fault_alone(
     tell(ROWS.get(fault, "16, 17"), **found, met=proxy.counts[fault])
 
 
-def test_half_of_all_answers_are_lost_after_they_were_given(
+def test_half_of_all_responses_are_lost_after_the_reports_are_stored(
     line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
 ) -> None:
     proxy.plan = lambda chance: "drop_the_answer" if chance.random() < 0.5 else ""

@@ -1,5 +1,5 @@
-"""A host whose clock is wrong by an hour or a year: everything arrives, in the minutes in which it
-was by the dashboard's clock."""
+"""A host whose clock is wrong by an hour or a year: everything arrives, in the minutes of the
+dashboard's clock."""
 
 from __future__ import annotations
 

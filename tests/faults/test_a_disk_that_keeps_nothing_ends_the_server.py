@@ -1,5 +1,5 @@
-"""Syncing fails with an input/output error: nothing is acknowledged any more, the process ends, and
-after a new start all is there once."""
+"""Syncing fails with an input/output error: the dashboard acknowledges no further report and the
+process ends. After a restart, all acknowledged reports are stored exactly once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def failing_syncs(process: int, log: Path) -> Iterator[None]:
         "-e",
         f"inject={SYNCS}:error=EIO",
     ]
-    with log.open("w") as said, subprocess.Popen(words, stdout=said, stderr=said) as tracer:
+    with log.open("w") as trace, subprocess.Popen(words, stdout=trace, stderr=trace) as tracer:
         try:
             wait_for(
                 "strace is attached",

@@ -1,5 +1,5 @@
-"""Whatever the agent's thread is doing when another thread forks, the child records as itself,
-ends, and nothing is counted twice."""
+"""At every moment of the agent's thread, another thread can fork: the child records as its own
+instance and ends, and nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.faults.results import Tell
 from tests.faults.size import sized
 
 FIRST_CALL_SECONDS, MARGIN = 0.001, 10
-"""What a child's first call costs of processor time, the start of its thread included."""
+"""Processor time of a child's first call, including the start of its agent thread."""
 JOB = Path(forking_job.__file__)
 
 

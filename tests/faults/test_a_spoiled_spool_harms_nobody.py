@@ -1,5 +1,5 @@
-"""Files of killed jobs, each spoiled in a way of its own: nothing raises, nothing is sent that they
-had not written, none stays."""
+"""Files of killed jobs, each corrupted in another way: no error is raised, no unrecorded data is
+sent, and no file remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Down for ten seconds or for a day, by a clock that is turned: everything arrives afterwards, from
+"""Outages from ten seconds to a day, on a simulated clock: everything arrives afterwards, with
 bounded memory and disk."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INTERVAL = 10.0
 
 
 class Turned:
-    """An instance whose clock is turned by ten seconds for each window."""
+    """An instance whose clock advances by ten seconds for each window."""
 
     def __init__(
         self, line: Line, proxy: FaultProxy, folder: Path, version: str, seconds: int

@@ -1,5 +1,5 @@
-"""Jobs killed at any moment lose their open window and nothing else: what they had closed arrives,
-exactly once."""
+"""Jobs killed at any moment lose only their open window: every closed window arrives exactly
+once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLOW = ("blackhole", "half_open", "half_open_after_forwarding", "slow")
 
 
 def often(chance: random.Random) -> str:
-    """A fault for every third request; those that take seconds are rarer."""
+    """A fault for every third request; faults that take seconds are rarer."""
     if chance.random() < 0.66:
         return ""
     return chance.choice([name for name in FAULTS if name not in SLOW or chance.random() < 0.1])
@@ -37,7 +37,7 @@ def test_with_a_spool_every_closed_window_arrives(
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["lost that were on disk"] == 0
     for job in jobs.ours():
-        # A window that was closed and not yet on disk when the job died counts as open.
+        # A window that was closed but not yet on disk when the job died counts as open.
         assert all(
             len(windows) - len(job.kept.get(instance, ())) <= 1
             for instance, windows in job.windows.items()
@@ -52,7 +52,7 @@ def test_with_a_spool_every_closed_window_arrives(
 
 
 @pytest.mark.parametrize("batch", range(sized(1, JOBS // A_BATCH)))
-def test_without_a_spool_only_what_was_not_acknowledged_is_lost_and_gaps_are_shown(
+def test_without_a_spool_only_unacknowledged_windows_are_lost_and_gaps_are_shown(
     batch: int, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, tell: Tell
 ) -> None:
     proxy.plan = often
@@ -81,7 +81,7 @@ def test_dying_at_a_crash_point_counts_nothing_twice(
             "1" if point == "forked" else "60",
         )
         code = process.wait(120)
-        assert code == (0 if point == "forked" else -9), jobs.said(process)
+        assert code == (0 if point == "forked" else -9), jobs.output(process)
     jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["lost that were on disk"] == 0

@@ -1,8 +1,8 @@
-"""The proof: under a random schedule of faults everything acknowledged is folded once, and
-everything folded was recorded.
+"""Under a random schedule of faults, every acknowledged report is folded once, and every folded
+report was recorded.
 
-Each round has a number, which is its seed: COMPILEWATCH_TEST_ROUND=postgresql-1004 repeats that one
-alone."""
+Each round has a number, which is its seed: COMPILEWATCH_TEST_ROUND=postgresql-1004 repeats only
+that round."""
 
 from __future__ import annotations
 

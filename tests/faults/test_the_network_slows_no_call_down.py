@@ -1,5 +1,5 @@
-"""Whatever the network does to the agent's thread, a watched call takes as long as ever: it waits
-for nothing."""
+"""A watched call never waits for the network: its duration is the same under every network
+fault."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.faults.results import Tell
 from tests.faults.size import sized
 
 FAULTS = {
-    "all is well": "",
+    "no fault": "",
     "a blackhole": "blackhole",
     "half open": "half_open",
-    "a byte at a time": "slow",
+    "one byte at a time": "slow",
 }
 MOST_SECONDS = 0.05
-"""A call costs less than a microsecond; one that waited for the network would take seconds."""
+"""A call costs less than a microsecond; a call that waits for the network would take seconds."""
 
 
 @pytest.mark.parametrize("network", FAULTS)

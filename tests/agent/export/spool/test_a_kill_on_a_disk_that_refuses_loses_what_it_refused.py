@@ -107,16 +107,16 @@ def one_job(
     wait_for("it closes windows", lambda: closed(jobs._ledger(process)) > 2, seconds=60, every=0.02)
     state.refuse()
     if chance.random() < 0.7:
-        wait_for("it is said", lambda: REFUSED in jobs.said(process), seconds=60, every=0.02)
+        wait_for("it is said", lambda: REFUSED in jobs.output(process), seconds=60, every=0.02)
     time.sleep(chance.uniform(0.0, 0.4))
     if chance.random() < 0.5:
         state.allow()
         time.sleep(chance.uniform(0.0, 0.6))
-    assert process.poll() is None, jobs.said(process)
+    assert process.poll() is None, jobs.output(process)
     process.kill()
     process.wait(60)
     state.allow()
-    lines = [line for line in jobs.said(process).splitlines() if line.startswith(REFUSED)]
+    lines = [line for line in jobs.output(process).splitlines() if line.startswith(REFUSED)]
     assert len(lines) <= 1
     assert all(state.why in line for line in lines)
     return len(lines)
