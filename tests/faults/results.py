@@ -19,7 +19,7 @@ from tests.faults.table import Entry, lines
 FOUND = Path(os.environ.get("COMPILEWATCH_TEST_RESULTS", ".var/faults.jsonl"))
 """Not in `test-results`: the screenshot plugin of the browser tests empties that folder whenever
 pytest starts."""
-Tell = Callable[..., None]
+AddResult = Callable[..., None]
 _ADDED = pytest.StashKey[list[dict[str, Any]]]()
 
 
@@ -119,7 +119,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Tell:
+def add_result(request: pytest.FixtureRequest) -> AddResult:
     """Adds values to the table of a full run: the row or rows of the list, and values by name."""
     added = request.node.stash.setdefault(_ADDED, [])
 

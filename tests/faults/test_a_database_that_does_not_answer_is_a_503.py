@@ -18,7 +18,7 @@ from compilewatch.wire.codec import dumps
 
 from tests.dashboard.requests import request_make
 from tests.faults.cluster import Cluster
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import Stack, wait_for
 
@@ -129,7 +129,7 @@ def is_away_page(answer: Answer) -> bool:
     )
 
 
-def test_a_locked_inbox(web: Web, tell: Tell) -> None:
+def test_a_locked_inbox(web: Web, add_result: AddResult) -> None:
     wait_for("the web process is healthy", web.well, seconds=60)
     hold = sized(5, 30)
     with (
@@ -149,7 +149,7 @@ def test_a_locked_inbox(web: Web, tell: Tell) -> None:
     slowest = max(answer.seconds for answer in [*answers, page, ready])
     assert slowest < IN_TIME
     wait_for("the web process is healthy again", web.well, seconds=60)
-    tell(
+    add_result(
         "30",
         requests=len(answers),
         held_s=hold,
@@ -173,7 +173,7 @@ def every_connection_taken(web: Web) -> Iterator[None]:
         yield
 
 
-def test_no_connection_is_left(web: Web, tell: Tell) -> None:
+def test_no_connection_is_left(web: Web, add_result: AddResult) -> None:
     wait_for("the web process is healthy", web.well, seconds=60)
     with every_connection_taken(web):
         refused, page, ready = web.report(1), web.get("/p/flow/"), web.get("/readyz")
@@ -186,10 +186,10 @@ def test_no_connection_is_left(web: Web, tell: Tell) -> None:
     slowest = max(answer.seconds for answer in (refused, page, ready))
     assert slowest < IN_TIME
     wait_for("the web process is healthy again", web.well, seconds=60)
-    tell("31", slowest_s=round(slowest, 2))
+    add_result("31", slowest_s=round(slowest, 2))
 
 
-def test_pages_open_while_reports_use_every_connection(web: Web, tell: Tell) -> None:
+def test_pages_open_while_reports_use_every_connection(web: Web, add_result: AddResult) -> None:
     wait_for("the web process is healthy", web.well, seconds=60)
     with ThreadPoolExecutor(SENDERS) as pool:
         reports = pool.map(web.report, [number % SENDERS for number in range(sized(400, 4000))])
@@ -198,7 +198,7 @@ def test_pages_open_while_reports_use_every_connection(web: Web, tell: Tell) -> 
     assert {answer.status for answer in answers} <= {200, 503}
     assert all(answer.status == 200 or is_busy(answer) for answer in answers)
     assert {page.status for page in pages} == {200}
-    tell(
+    add_result(
         "31",
         taken=sum(answer.status == 200 for answer in answers),
         of=len(answers),
@@ -206,7 +206,7 @@ def test_pages_open_while_reports_use_every_connection(web: Web, tell: Tell) -> 
     )
 
 
-def test_a_halted_server(web: Web, tell: Tell) -> None:
+def test_a_halted_server(web: Web, add_result: AddResult) -> None:
     wait_for("the web process is healthy", web.well, seconds=60)
     web.cluster.halt()
     try:
@@ -218,10 +218,10 @@ def test_a_halted_server(web: Web, tell: Tell) -> None:
         web.cluster.go_on()
     assert max(ready.seconds, refused.seconds) < IN_TIME
     wait_for("the web process is healthy again", web.well, seconds=60)
-    tell("30 halted", ready_s=round(ready.seconds, 2), report_s=round(refused.seconds, 2))
+    add_result("30 halted", ready_s=round(ready.seconds, 2), report_s=round(refused.seconds, 2))
 
 
-def test_a_stopped_server(web: Web, tell: Tell) -> None:
+def test_a_stopped_server(web: Web, add_result: AddResult) -> None:
     wait_for("the web process is healthy", web.well, seconds=60)
     web.cluster.stop()
     ready, refused = web.get("/readyz"), web.report(3)
@@ -230,7 +230,7 @@ def test_a_stopped_server(web: Web, tell: Tell) -> None:
     begun = time.monotonic()
     web.cluster.start()
     wait_for("the web process is healthy again", web.well, seconds=60)
-    tell(
+    add_result(
         "25 web alone",
         ready_s=round(ready.seconds, 2),
         report_s=round(refused.seconds, 2),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import Stack, wait_for
 from tests.machine import need
@@ -51,7 +51,9 @@ def failing_syncs(process: int, log: Path) -> Iterator[None]:
             tracer.terminate()
 
 
-def test_no_report_is_acknowledged_and_the_process_ends(tmp_path: Path, tell: Tell) -> None:
+def test_no_report_is_acknowledged_and_the_process_ends(
+    tmp_path: Path, add_result: AddResult
+) -> None:
     stack = Stack(database="sqlite", folder=tmp_path, outbound="127.0.0.1:9")
     try:
         stack.start(channel="http://127.0.0.1:9/none")
@@ -68,6 +70,8 @@ def test_no_report_is_acknowledged_and_the_process_ends(tmp_path: Path, tell: Te
                 stack.start_role("everything")
                 prober.wait_for_ack()
         prober.check()
-        tell("29", acknowledged=prober.acked, ended_after_s=round(time.monotonic() - began, 2))
+        add_result(
+            "29", acknowledged=prober.acked, ended_after_s=round(time.monotonic() - began, 2)
+        )
     finally:
         stack.close()

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import REPOSITORY, Stack, wait_for
 
@@ -65,7 +65,7 @@ def flood(stack: Stack, key: str, seconds: float) -> dict[str, Any]:
     return found
 
 
-def test_the_other_project_is_not_affected(stack: Stack, tell: Tell) -> None:
+def test_the_other_project_is_not_affected(stack: Stack, add_result: AddResult) -> None:
     key = key_of(stack, "Flood")
     stack.manage("rate", "--project", "flood", "--set", f"reports_per_second={2 * QUIET}")
     for role in ("web", "worker"):
@@ -85,7 +85,7 @@ def test_the_other_project_is_not_affected(stack: Stack, tell: Tell) -> None:
     )
     assert {(slug, code) for slug, code, _ in refused} <= {("flood", "too_many")}
     prober.check()
-    tell(
+    add_result(
         "33",
         quiet_acknowledged=prober.acked,
         flood_acknowledged=found["acknowledged"],

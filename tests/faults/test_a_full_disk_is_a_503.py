@@ -17,7 +17,7 @@ from tests.faults.cluster import Cluster
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import Stack, wait_for
 from tests.machine import need
@@ -82,7 +82,7 @@ def full_and_free_again(
     return {"times": times, "acknowledged": prober.acked, "longest_back_s": round(max(back), 2)}
 
 
-def test_the_database_of_the_embedded_server(tmp_path: Path, tell: Tell) -> None:
+def test_the_database_of_the_embedded_server(tmp_path: Path, add_result: AddResult) -> None:
     with small_disk(tmp_path / "disk", 16) as disk:
         stack = Stack(database="sqlite", folder=disk, outbound="127.0.0.1:9")
         try:
@@ -92,13 +92,13 @@ def test_the_database_of_the_embedded_server(tmp_path: Path, tell: Tell) -> None
             prober.check()
             log = (disk / "everything.log").read_text()
             assert "Traceback" not in log, log
-            tell("28 SQLite, log", **found)
+            add_result("28 SQLite, log", **found)
         finally:
             stack.close()
 
 
 @pytest.mark.full_only
-def test_the_database_of_the_full_stack(tmp_path: Path, tell: Tell) -> None:
+def test_the_database_of_the_full_stack(tmp_path: Path, add_result: AddResult) -> None:
     with small_disk(
         Path(f"{tmp_path.parent.parent.parent}/compilewatch-disk-{os.getpid()}"), 160
     ) as disk:
@@ -115,13 +115,15 @@ def test_the_database_of_the_full_stack(tmp_path: Path, tell: Tell) -> None:
             with Prober(stack, "full") as prober:
                 found = full_and_free_again(disk, stack, prober, 5)
             prober.check()
-            tell("28 PostgreSQL", **found)
+            add_result("28 PostgreSQL", **found)
         finally:
             stack.close()
             cluster.close()
 
 
-def test_the_spool_of_an_agent(line: Line, jobs: Jobs, tmp_path: Path, tell: Tell) -> None:
+def test_the_spool_of_an_agent(
+    line: Line, jobs: Jobs, tmp_path: Path, add_result: AddResult
+) -> None:
     with small_disk(tmp_path / "disk", 1) as disk:
         (disk / "spools").mkdir(mode=0o700)
         fill(disk)
@@ -143,4 +145,4 @@ def test_the_spool_of_an_agent(line: Line, jobs: Jobs, tmp_path: Path, tell: Tel
     )
     [(errors,)] = line.stack.rows(shown)
     assert errors > 0
-    tell("28 spool", **found, spool_errors_shown=errors)
+    add_result("28 spool", **found, spool_errors_shown=errors)

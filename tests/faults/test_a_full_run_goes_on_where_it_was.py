@@ -23,20 +23,20 @@ def ran(name):
     with RAN.open("a") as file:
         file.write(name + "\\n")
 
-def test_first(tell, seed):
+def test_first(add_result, seed):
     ran("first")
-    tell("13", jobs=4, doubled=0)
+    add_result("13", jobs=4, doubled=0)
 
-def test_fails(tell):
+def test_fails(add_result):
     ran("fails")
     assert RAN.with_name("mended").exists(), "not mended yet"
-    tell("14", jobs=2, doubled=0)
+    add_result("14", jobs=2, doubled=0)
 
-def test_is_killed(tell):
+def test_is_killed(add_result):
     ran("is killed")
     if not RAN.with_name("mended").exists():
         os.kill(os.getpid(), signal.SIGKILL)
-    tell("13", jobs=3, doubled=0)
+    add_result("13", jobs=3, doubled=0)
 """
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FaultProxy
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import FULL, sized
 from tests.flow.stack import wait_for
 
@@ -30,7 +30,7 @@ TERM_SECONDS, SHUTDOWN_SECONDS = 1.2, 1.0
 
 
 def test_sigterm_ends_a_job_that_is_in_c(
-    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+    line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     ours, theirs = [], []
     for _ in range(sized(1, 50)):
@@ -56,7 +56,7 @@ def test_sigterm_ends_a_job_that_is_in_c(
     jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["lost that were on disk"] == 0
-    tell(
+    add_result(
         "3",
         **found,
         longest_ms=round(max(ours) * 1000),
@@ -86,7 +86,7 @@ NETWORKS = {
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_the_shutdown_takes_at_most_a_second(
-    network: str, line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+    network: str, line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     fault, endpoint = NETWORKS[network]
     endpoint = endpoint.format(port=proxy.port)
@@ -109,11 +109,11 @@ def test_the_shutdown_takes_at_most_a_second(
         jobs.sweep(endpoint)
         found = line.check(jobs.version, jobs.ours(), jobs.recorded())
         assert found["calls folded"] == found["calls"]
-    tell("7, 18" if endpoint else "7", **found, longest_ms=round(longest * 1000))
+    add_result("7, 18" if endpoint else "7", **found, longest_ms=round(longest * 1000))
 
 
 def test_a_dashboard_that_never_responds_has_one_connection_at_a_time(
-    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+    line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     proxy.plan = lambda chance: "blackhole"
     process = jobs.start(
@@ -132,4 +132,4 @@ def test_a_dashboard_that_never_responds_has_one_connection_at_a_time(
     jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["calls folded"] == found["calls"]
-    tell("12", **found, longest_request_s=round(longest, 2))
+    add_result("12", **found, longest_request_s=round(longest, 2))

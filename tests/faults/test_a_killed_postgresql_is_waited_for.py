@@ -13,14 +13,16 @@ from tests.faults.books import instances_check
 from tests.faults.jobs import Jobs
 from tests.faults.line import Holdings
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.faults.whole_line import WholeLine
 
 pytestmark = pytest.mark.timeout(900)
 
 
-def test_under_load(whole_line: WholeLine, seed: int, tmp_path: Path, tell: Tell) -> None:
+def test_under_load(
+    whole_line: WholeLine, seed: int, tmp_path: Path, add_result: AddResult
+) -> None:
     chance, back, answers = random.Random(seed), [], []
     jobs = Jobs(tmp_path, f"http://127.0.0.1:{whole_line.port}", whole_line.key, f"killed-{seed}")
     assert whole_line.postgresql
@@ -55,7 +57,7 @@ def test_under_load(whole_line: WholeLine, seed: int, tmp_path: Path, tell: Tell
     instances_check(whole_line, holdings, jobs.ours())
     assert found["lost that were on disk"] == 0
     busy = sum(answer.busy for answer in answers)
-    tell(
+    add_result(
         "25",
         **found,
         kills=len(back),

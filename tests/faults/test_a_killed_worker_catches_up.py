@@ -13,7 +13,7 @@ import pytest
 
 from tests.faults.cluster import children
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.faults.whole_line import WORKERS, WholeLine
 from tests.flow.stack import wait_for
@@ -45,7 +45,7 @@ def no_memory_is_left(line: WholeLine) -> None:
 
 @pytest.mark.parametrize("happens", [children_die, parents_die, no_memory_is_left])
 def test_it_catches_up(
-    happens: Callable[[WholeLine], None], whole_line: WholeLine, seed: int, tell: Tell
+    happens: Callable[[WholeLine], None], whole_line: WholeLine, seed: int, add_result: AddResult
 ) -> None:
     lags = []
     with Prober(whole_line, f"{happens.__name__}-{seed}") as prober:
@@ -66,7 +66,7 @@ def test_it_catches_up(
     prober.check()
     assert all(answer.status == 200 or answer.busy for answer in prober.answers)
     assert whole_line.rows("SELECT error FROM ingest_poison") == []
-    tell(
+    add_result(
         f"21 {happens.__name__.replace('_', ' ')}",
         times=len(lags),
         acknowledged=prober.acked,

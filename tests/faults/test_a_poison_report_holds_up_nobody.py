@@ -11,7 +11,7 @@ import pytest
 from compilewatch.wire.codec import dumps
 
 from tests.dashboard.requests import region_make, request_make
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.faults.whole_line import WholeLine
 from tests.flow.stack import answer_of, wait_for
@@ -68,7 +68,7 @@ def folded(line: WholeLine, version: str) -> int:
 
 
 def test_the_rest_is_folded_and_the_report_comes_back(
-    whole_line: WholeLine, seed: int, tell: Tell
+    whole_line: WholeLine, seed: int, add_result: AddResult
 ) -> None:
     version, count = f"poison-{seed}", sized(40, 1000)
     with a_database_that_refuses_it(whole_line):
@@ -86,4 +86,4 @@ def test_the_rest_is_folded_and_the_report_comes_back(
         seconds=120,
     )
     assert whole_line.rows("SELECT count(*) FROM ingest_poison") == [(0,)]
-    tell("34", reports=count, tries=tries)
+    add_result("34", reports=count, tries=tries)

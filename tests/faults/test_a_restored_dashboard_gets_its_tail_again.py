@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import wait_for
 
@@ -43,7 +43,7 @@ def restore(line: Line, backup: Path) -> None:
 
 
 @pytest.mark.parametrize("known", ["with the agents", "without the agents"])
-def test_the_copy(known: str, own_line: Line, tmp_path: Path, tell: Tell) -> None:
+def test_the_copy(known: str, own_line: Line, tmp_path: Path, add_result: AddResult) -> None:
     backup = tmp_path / "backup.sqlite3"
     database = own_line.stack.folder / "compilewatch.sqlite3"
     jobs = Jobs(tmp_path, own_line.endpoint, own_line.stack.key, "restored")
@@ -67,7 +67,7 @@ def test_the_copy(known: str, own_line: Line, tmp_path: Path, tell: Tell) -> Non
     jobs.sweep()
     found = own_line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["lost that were on disk"] == found["shown missing"] == 0
-    tell("27", **found, restored=known)
+    add_result("27", **found, restored=known)
 
 
 def acknowledged(line: Line) -> dict[str, set[int]]:

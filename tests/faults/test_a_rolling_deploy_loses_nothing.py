@@ -17,7 +17,7 @@ from tests.faults.books import instances_check
 from tests.faults.jobs import Jobs
 from tests.faults.line import Holdings
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.rolling import Rolling
 from tests.faults.size import FULL, sized
 from tests.flow.stack import REPOSITORY, wait_for
@@ -122,7 +122,7 @@ def every_window_arrives(fleet: list[Agents], holdings: Holdings) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL] if FULL else [signal.SIGTERM])
 def test_under_load(
-    how: signal.Signals, rolling: Rolling, seed: int, tmp_path: Path, tell: Tell
+    how: signal.Signals, rolling: Rolling, seed: int, tmp_path: Path, add_result: AddResult
 ) -> None:
     holdings = Holdings(rolling)
     fleet = [Agents(rolling, role, tmp_path / f"agents-{role}", seed) for role in rolling.ports]
@@ -151,7 +151,7 @@ def test_under_load(
         sum(not answer.status for answer in answered),
         sum(answer.busy for answer in answered),
     )
-    tell(
+    add_result(
         "36",
         ended_by=how.name,
         answers=len(answered),
@@ -164,4 +164,4 @@ def test_under_load(
         found = holdings.check(agents.jobs.version, agents.jobs.ours(), agents.jobs.recorded())
         instances_check(rolling, holdings, agents.jobs.ours())
         assert found["shown missing"] == 0
-        tell("36", **found)
+        add_result("36", **found)

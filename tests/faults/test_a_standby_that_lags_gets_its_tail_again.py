@@ -15,7 +15,7 @@ from tests.faults.cluster import Cluster
 from tests.faults.jobs import Jobs
 from tests.faults.ledger import acks_read
 from tests.faults.line import Holdings
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import Stack, wait_for
 
@@ -108,7 +108,7 @@ def answers_until(ledger: Path, lost: set[int], earlier: int) -> int:
 
 
 def test_the_failover(
-    stack: Stack, primary: Cluster, standby: Cluster, tmp_path: Path, tell: Tell
+    stack: Stack, primary: Cluster, standby: Cluster, tmp_path: Path, add_result: AddResult
 ) -> None:
     holdings, jobs = (
         Holdings(stack),
@@ -152,7 +152,7 @@ def test_the_failover(
     found = holdings.check(jobs.version, jobs.ours(), jobs.recorded())
     instances_check(stack, holdings, jobs.ours())
     assert found["lost that were on disk"] == found["shown missing"] == 0
-    tell(
+    add_result(
         "26",
         **found,
         lost_by_the_standby=sum(map(len, lost.values())),

@@ -22,7 +22,7 @@ from compilewatch.wire.sketch import Sketch
 from tests.faults.ledger import Recorded
 from tests.faults.line import Line
 from tests.faults.proxy import FaultProxy
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import FULL
 
 LENGTHS = {"10 s": 10, "5 min": 300, "1 h": 3600} | ({"24 h": 86400} if FULL else {})
@@ -76,7 +76,7 @@ class Turned:
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_down_for(
-    length: str, line: Line, proxy: FaultProxy, seed: int, tmp_path: Path, tell: Tell
+    length: str, line: Line, proxy: FaultProxy, seed: int, tmp_path: Path, add_result: AddResult
 ) -> None:
     chance = random.Random(seed)
     version = f"outage-{length}"
@@ -99,7 +99,7 @@ def test_down_for(
     one.spool.close([])
     found = line.check(version, [one.recorded])
     assert (found["windows lost"], found["calls folded"]) == (0, found["calls"])
-    tell(
+    add_result(
         "11",
         **found,
         sent_as=windows - one.outbox.merged_windows,

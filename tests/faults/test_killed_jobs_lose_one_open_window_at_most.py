@@ -11,7 +11,7 @@ from tests.faults.job import CRASH_POINTS
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FAULTS, FaultProxy
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 
 JOBS = 200
@@ -28,7 +28,7 @@ def often(chance: random.Random) -> str:
 
 @pytest.mark.parametrize("batch", range(sized(1, JOBS // A_BATCH)))
 def test_with_a_spool_every_closed_window_arrives(
-    batch: int, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, tell: Tell
+    batch: int, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, add_result: AddResult
 ) -> None:
     proxy.plan = often
     jobs.kill_at_random(sized(6, A_BATCH), 3, random.Random(seed), "--impatient")
@@ -43,7 +43,7 @@ def test_with_a_spool_every_closed_window_arrives(
             for instance, windows in job.windows.items()
         )
         assert job.done_before_last_close <= job.closed <= job.begun
-    tell(
+    add_result(
         "1",
         **found,
         calls_in_open_windows=found["calls"] - found["calls folded"],
@@ -53,7 +53,7 @@ def test_with_a_spool_every_closed_window_arrives(
 
 @pytest.mark.parametrize("batch", range(sized(1, JOBS // A_BATCH)))
 def test_without_a_spool_only_unacknowledged_windows_are_lost_and_gaps_are_shown(
-    batch: int, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, tell: Tell
+    batch: int, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, add_result: AddResult
 ) -> None:
     proxy.plan = often
     jobs.kill_at_random(
@@ -61,12 +61,12 @@ def test_without_a_spool_only_unacknowledged_windows_are_lost_and_gaps_are_shown
     )
     proxy.calm()
     found = line.check(jobs.version, jobs.recorded())
-    tell("2", **found)
+    add_result("2", **found)
 
 
 @pytest.mark.parametrize("point", CRASH_POINTS)
 def test_dying_at_a_crash_point_counts_nothing_twice(
-    point: str, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, tell: Tell
+    point: str, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, add_result: AddResult
 ) -> None:
     chance = random.Random(seed)
     for _ in range(sized(1, 20)):
@@ -86,4 +86,4 @@ def test_dying_at_a_crash_point_counts_nothing_twice(
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["lost that were on disk"] == 0
     assert found["windows lost"] <= (len(jobs.ours()) if point == "closed" else 0)
-    tell("1", **found, died_at_a_crash_point=len(jobs.ours()))
+    add_result("1", **found, died_at_a_crash_point=len(jobs.ours()))

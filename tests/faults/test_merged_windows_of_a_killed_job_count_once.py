@@ -9,7 +9,7 @@ from tests.agent.export.spool.files import on_disk
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FaultProxy
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import wait_for
 
@@ -19,7 +19,7 @@ WINDOWS = 60
 
 
 def test_the_source_windows_are_not_sent_again(
-    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+    line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     for _ in range(sized(1, 20)):
         proxy.plan = lambda chance: "refuse"
@@ -38,7 +38,7 @@ def test_the_source_windows_are_not_sent_again(
     jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert (found["doubled"], found["lost that were on disk"]) == (0, 0)
-    tell("1", **found)
+    add_result("1", **found)
 
 
 def files(jobs: Jobs) -> list[Path]:

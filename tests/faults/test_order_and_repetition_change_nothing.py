@@ -23,7 +23,7 @@ from compilewatch.wire.sketch import Sketch
 
 from tests.faults.line import Line
 from tests.faults.proxy import REORDERED
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import answer_of, wait_for
 
@@ -111,7 +111,9 @@ def alike(one: object, other: object) -> bool:
     return one == other
 
 
-def test_replayed_five_times_mixed_and_an_hour_late(line: Line, seed: int, tell: Tell) -> None:
+def test_replayed_five_times_mixed_and_an_hour_late(
+    line: Line, seed: int, add_result: AddResult
+) -> None:
     count = sized(40, 400)
     given, chance = windows(seed, count), random.Random(seed)
     straight, mixed = identity(f"straight-{seed}", "s"), identity(f"mixed-{seed}", "m")
@@ -130,4 +132,4 @@ def test_replayed_five_times_mixed_and_an_hour_late(line: Line, seed: int, tell:
             assert all(alike(mine, its) for mine, its in zip(first, second, strict=True)), name
     senders = line.senders()
     assert senders[straight.id].ranges == senders[mixed.id].ranges == [(1, count)]
-    tell("14", runs=COPIES + 1, windows=count, requests=len(order) + count)
+    add_result("14", runs=COPIES + 1, windows=count, requests=len(order) + count)

@@ -8,7 +8,7 @@ import time
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FaultProxy
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 
 RANKS, GRACE_SECONDS = sized(3, 8), sized(2, 30)
@@ -18,7 +18,7 @@ LAUNCHER = [
 
 
 def test_one_rank_fails_and_one_ignores_sigterm(
-    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+    line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     began = time.monotonic()
     launcher = jobs.start("--impatient", "--fails", "1", "--deaf", "0", through=LAUNCHER)
@@ -31,7 +31,7 @@ def test_one_rank_fails_and_one_ignores_sigterm(
     jobs.sweep()
     ranks = jobs.ours()
     found = line.check(jobs.version, ranks, jobs.recorded())
-    tell("4", **found)
+    add_result("4", **found)
     instances = [instance for rank in ranks for instance in rank.windows]
     assert len(ranks) == len(instances) == len(set(instances)) == RANKS
     assert found["lost that were on disk"] == 0

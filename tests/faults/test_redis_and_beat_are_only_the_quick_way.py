@@ -18,7 +18,7 @@ from tests.faults.size import FULL, sized
 from tests.flow.stack import REPOSITORY, wait_for
 
 pytestmark = pytest.mark.timeout(sized(900, 3600))
-Tell = Callable[..., None]
+AddResult = Callable[..., None]
 AWAY, BACK = "cannot be used (", "can be used again"
 
 
@@ -143,7 +143,7 @@ def test_the_running_worker_has_the_options_of_the_design(full: FullStack) -> No
     "harm", [killed, flushed, full_memory, stopped] if FULL else [killed, stopped]
 )
 def test_redis_fails(
-    harm: Callable[..., None], full: FullStack, traffic: Traffic, tell: Tell
+    harm: Callable[..., None], full: FullStack, traffic: Traffic, add_result: AddResult
 ) -> None:
     time.sleep(sized(1, 20))
     logged = {role: full.log(role).count(AWAY) for role in ("worker", "beat")}
@@ -174,7 +174,7 @@ def test_redis_fails(
         "p99 ms before": round(traffic.p99(0, began) * 1e3, 1),
         "p99 ms during": round(traffic.p99(began, ended) * 1e3, 1),
     }
-    tell(
+    add_result(
         "23",
         harm=harm.__name__,
         answered=len(traffic.answers),
@@ -183,7 +183,7 @@ def test_redis_fails(
     )
 
 
-def test_three_beats_run_each_slot_once(full: FullStack, tell: Tell) -> None:
+def test_three_beats_run_each_slot_once(full: FullStack, add_result: AddResult) -> None:
     with_triggers(full)
     for number in (2, 3):
         Path(full.folder / f"beat{number}.log").touch()
@@ -201,7 +201,7 @@ def test_three_beats_run_each_slot_once(full: FullStack, tell: Tell) -> None:
     finishes = full.rows("SELECT name, slot, count(*) FROM job_finish GROUP BY 1, 2")
     assert len(finishes) >= sized(1, 50)
     assert {count for _, _, count in finishes} == {1}
-    tell("22", slots=len(finishes), beats=3)
+    add_result("22", slots=len(finishes), beats=3)
 
 
 def beat_start(stack: FullStack) -> subprocess.Popen[bytes]:
@@ -234,18 +234,22 @@ def with_triggers(stack: FullStack) -> None:
     )
 
 
-def test_without_beat_the_pipeline_continues(full: FullStack, traffic: Traffic, tell: Tell) -> None:
+def test_without_beat_the_pipeline_continues(
+    full: FullStack, traffic: Traffic, add_result: AddResult
+) -> None:
     full.kill("beat")
     try:
         time.sleep(sized(1, 600))
         began = time.monotonic()
         goes_on(full, traffic, sized(300, 60))
-        tell("22", **{"swept without beat after s": round(time.monotonic() - began, 1)})
+        add_result("22", **{"swept without beat after s": round(time.monotonic() - began, 1)})
     finally:
         full.start_role("beat")
 
 
-def test_a_worker_that_no_longer_takes_tasks_is_restarted(full: FullStack, tell: Tell) -> None:
+def test_a_worker_that_no_longer_takes_tasks_is_restarted(
+    full: FullStack, add_result: AddResult
+) -> None:
     goes = full.restarts
     program = (
         "from dashboard.celery import app; app.control.cancel_consumer('celery', reply=True, "
@@ -256,7 +260,7 @@ def test_a_worker_that_no_longer_takes_tasks_is_restarted(full: FullStack, tell:
     )
     began = time.monotonic()
     wait_for("the worker is restarted", lambda: full.restarts > goes, seconds=sized(300, 120))
-    tell("24", **{"restarted after s": round(time.monotonic() - began, 1)})
+    add_result("24", **{"restarted after s": round(time.monotonic() - began, 1)})
     assert "this worker ends so that its supervisor starts it anew" in full.log("worker")
     wait_for("tasks are taken again", lambda: full.redis.client.llen("celery") == 0, seconds=300)
 

@@ -12,7 +12,7 @@ from tests.agent.conftest import KEY
 from tests.agent.families import CALLS
 from tests.agent.programs import run
 from tests.agent.server import Dashboard
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 
 JOB = Path(families.__file__)
@@ -34,7 +34,9 @@ on a machine that is used up."""
 
 
 @pytest.mark.parametrize("kind", families.KINDS)
-def test_children_by(kind: str, dashboard: Dashboard, tmp_path: Path, tell: Tell) -> None:
+def test_children_by(
+    kind: str, dashboard: Dashboard, tmp_path: Path, add_result: AddResult
+) -> None:
     count = sized(3, 64)
     done = run(
         JOB,
@@ -66,7 +68,7 @@ def test_children_by(kind: str, dashboard: Dashboard, tmp_path: Path, tell: Tell
         )
         == expected + 1
     )
-    tell("6", runs=expected, left_on_disk=left)
+    add_result("6", runs=expected, left_on_disk=left)
 
 
 def calls_of(dashboard: Dashboard) -> dict[str, int]:

@@ -22,7 +22,7 @@ from compilewatch.wire.messages import Report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 
 Window = Callable[[], Report]
@@ -120,7 +120,9 @@ class Handler(logging.Handler):
         compilewatch.mark("in handler")
 
 
-def test_finalizers_signals_and_logging_handlers_may_call_it_at_any_moment(tell: Tell) -> None:
+def test_finalizers_signals_and_logging_handlers_may_call_it_at_any_moment(
+    add_result: AddResult,
+) -> None:
     RECORDER.start()
     call = compilewatch.watch(echo, name="everywhere")
     counted = [0]
@@ -157,7 +159,7 @@ def test_finalizers_signals_and_logging_handlers_may_call_it_at_any_moment(tell:
     found: dict[str, int] = {}
     for region in RECORDER.rotate(1, 0.0, 1.0).regions:
         found[region.name] = found.get(region.name, 0) + region.calls
-    tell("9", runs=1, rounds=rounds, signals=counted[0])
+    add_result("9", runs=1, rounds=rounds, signals=counted[0])
     assert found == {"everywhere": 2 * rounds + counted[0], "in del": rounds, "in handler": rounds}
 
 

@@ -16,7 +16,7 @@ from tests.agent.conftest import KEY
 from tests.agent.server import Dashboard, Reply, assert_sent_once
 from tests.faults.jobs import Jobs
 from tests.faults.ledger import ledger_read
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.faults.test_a_full_disk_is_a_503 import fill, small_disk
 from tests.flow.stack import wait_for
@@ -78,7 +78,7 @@ def test_nothing_else_is_lost(
     jobs: Jobs,
     disk: Path,
     seed: int,
-    tell: Tell,
+    add_result: AddResult,
 ) -> None:
     print(f"seed {seed}")
     chance, state = random.Random(seed), kind(disk)
@@ -89,7 +89,7 @@ def test_nothing_else_is_lost(
     dashboard.scripts = []
     jobs.sweep()
     figures = compared(dashboard, jobs)
-    tell("37", **figures, said=said)
+    add_result("37", **figures, said=said)
     assert said > 0 < figures["kept"]
 
 
