@@ -228,8 +228,7 @@ def asked(client: Any, address: str, times: int) -> Cost:
 
 
 def measure_pages(project: Any, model: Any, times: int, *, browser: bool) -> list[Row]:
-    """Requests every page in turn as an administrator: first the server alone, then in a
-    browser."""
+    """Requests every page as an administrator: first the server alone, then in a browser."""
     from django.test import Client
 
     from dashboard.accounts.models import User

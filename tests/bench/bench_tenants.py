@@ -65,12 +65,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--minutes", type=float, default=10, help="minutes next to the hostile project"
-    )
-    parser.add_argument(
-        "--usual-minutes", type=float, default=3, help="minutes alone, before the hostile project"
-    )
+    parser.add_argument("--minutes", type=float, default=10, help="minutes under load")
+    parser.add_argument("--usual-minutes", type=float, default=3, help="minutes alone")
     options = parser.parse_args()
     tenants = Tenants()
     try:
@@ -79,11 +75,8 @@ def main() -> int:
         )  # fills the pages with rows and warms the processes
         usual = shape(tenants, seconds=60 * options.usual_minutes, hostile=False)
         print(summary("alone", usual), flush=True)
-        hostile_run = shape(tenants, seconds=60 * options.minutes, hostile=True)
-        print(
-            summary(f"next to a hostile project for {options.minutes:g} min", hostile_run),
-            flush=True,
-        )
+        loaded = shape(tenants, seconds=60 * options.minutes, hostile=True)
+        print(summary(f"hostile project for {options.minutes:g} min", loaded), flush=True)
         differs = tenants.ledger_differs()
         print(
             f"ledger of the first project: {tenants.acknowledged} reports acknowledged, "
@@ -96,7 +89,7 @@ def main() -> int:
         Row(
             f"{what} next to a hostile project, {name}",
             "ms",
-            1000 * at(hostile_run[key]),
+            1000 * at(loaded[key]),
             1000 * at(usual[key]),
             "alone",
             goal_ratio=GOAL,
@@ -105,7 +98,7 @@ def main() -> int:
         for name, at in (("p50", median), ("p95", p95))
     ]
     return show(rows) or int(
-        differs != 0 or bool(hostile_run["reports"]["refused"]) or hostile_run["failed"] > 0
+        differs != 0 or bool(loaded["reports"]["refused"]) or loaded["failed"] > 0
     )
 
 

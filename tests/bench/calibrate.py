@@ -145,10 +145,8 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--prior", choices=PRIORS, default="production")
-    parser.add_argument(
-        "--groups", help="run only groups with one of these comma-separated texts in their name"
-    )
-    parser.add_argument("--rows", metavar="TEXT", help="run only rows with this text in their name")
+    parser.add_argument("--groups", help="only groups with one of these comma-separated texts")
+    parser.add_argument("--rows", metavar="TEXT", help="only rows with this text")
     parser.add_argument("--shard", default="1/1", metavar="PART/PARTS")
     parser.add_argument(
         "--seconds",

@@ -143,18 +143,15 @@ def test_under_load(
         for agents in fleet:
             agents.jobs.end()
     took = time.monotonic() - began
-    answered = [answer for agents in fleet for answer in agents.prober.answers]
-    assert all(answer.status in (0, 200) or answer.busy for answer in answered), {
-        answer.status for answer in answered
+    seen = [answer for agents in fleet for answer in agents.prober.answers]
+    assert all(answer.status in (0, 200) or answer.busy for answer in seen), {
+        answer.status for answer in seen
     }
-    broken, busy = (
-        sum(not answer.status for answer in answered),
-        sum(answer.busy for answer in answered),
-    )
+    broken, busy = sum(not answer.status for answer in seen), sum(answer.busy for answer in seen)
     add_result(
         "36",
         ended_by=how.name,
-        answers=len(answered),
+        answers=len(seen),
         broken_off=broken,
         answers_503=busy,
         longest_deploy_s=round(took, 1),
