@@ -118,7 +118,7 @@ FUNCTIONS = {
     "tests/gpu/record_pairs.py": ("main",),
     "tests/gpu/step.py": ("main",),
     "tests/gpu/test_ranks_report_as_one_job.py": (
-        "test_a_rank_with_a_cold_cache_stands_out_among_warm_ones",
+        "test_a_rank_with_a_cold_cache_differs_from_the_warm_ranks",
     ),
     "tests/image/__main__.py": ("clone_check",),
 }

@@ -1,7 +1,7 @@
-"""`make bench`: every benchmark in turn, each in a process of its own, each beside its peer, and
-one table of all at the end.
+"""`make bench`: runs every benchmark, each in its own process and next to its peer, and prints one
+table of all results.
 
-`python -m tests.bench start share` runs only those two; `--list` prints the names."""
+`python -m tests.bench start share` runs only these two; `--list` prints the names."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NAMES = [
 
 
 def main() -> int:
-    """Runs them; 1 if one ended with an error or missed a goal."""
+    """Runs the benchmarks; 1 if one ended with an error or missed a goal."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("name", nargs="*", default=[], help="which; all if none is named")
-    parser.add_argument("--list", action="store_true", help="print their names")
+    parser.add_argument("name", nargs="*", default=[], help="benchmarks to run (default: all)")
+    parser.add_argument("--list", action="store_true", help="print the names of the benchmarks")
     chosen = parser.parse_args()
     unknown = [name for name in chosen.name if name not in NAMES]
     if unknown or chosen.list:
@@ -51,10 +51,10 @@ def main() -> int:
     print(
         "\n"
         + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in took.items())
-        + f"; in all {sum(took.values()) / 60:.0f} min"
+        + f"; total {sum(took.values()) / 60:.0f} min"
     )
     if failed:
-        print(f"ended with an error or missed a goal: {', '.join(failed)}")
+        print(f"error or missed goal: {', '.join(failed)}")
     return 1 if failed else 0
 
 

@@ -1,13 +1,13 @@
-"""From a regression in the data to the message: `python -m tests.bench.bench_alert_delay [--runs
-3]`, some five minutes a run.
+"""Time from a regression in the data to the notification: `python -m tests.bench.bench_alert_delay
+[--runs 3]`, about five minutes per run.
 
-The full stack runs in processes of its own (web, worker, beat, PostgreSQL, Redis), a stand-in for
-Slack takes the message, and a simulated model has two versions of three instances each that report
-every 10 s. Half an hour in which both are alike is sent at once. From then on time is real: from a
-whole minute on a part of the newer version's calls runs eager and slower. The project asks for two
-minutes before ROLL BACK. The hold time ends with its second regressed minute; from that moment on
-it is counted until the message is there, and the 30 s in which a minute's last reports may arrive
-are a part of it."""
+The full stack runs as separate processes (web, worker, beat, PostgreSQL, Redis). A stub of
+Slack receives the notification. A simulated model has two versions with three instances each that
+report every 10 s. Half an hour of equal data is sent at once; after that, time is real. From a
+whole minute on, part of the newer version's calls runs eager and slower. The project requires two
+regressed minutes before ROLL BACK, so the hold time ends with the second one. The benchmark
+measures from that moment until the notification arrives. The 30 s in which the last reports of a
+minute may arrive are included."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import tests.environment  # noqa: F401  # says which Redis
+import tests.environment  # noqa: F401  # selects the Redis
 from dashboard.demo.sender import (
     LIVE_WINDOW_S,
     Endpoint,
@@ -55,9 +55,9 @@ detection_settings_set(project=Project.objects.get(), values={values!r}, actor_n
 
 
 @dataclass(frozen=True)
-class Told:
-    """One run, in Unix seconds; `first` is the minute in which the judge saw it first, `metric`
-    what the verdict rests on."""
+class Delay:
+    """One run, times in Unix seconds. `first` is the first minute that the judge rates as
+    regressed, `metric` is the metric behind the verdict."""
 
     fault: float
     first: int
@@ -66,33 +66,33 @@ class Told:
 
     @property
     def hold_end(self) -> float:
-        """When the last minute that the verdict asks for was over."""
+        """End of the last minute that the verdict requires."""
         return (self.first + HOLD) * 60.0
 
     @property
     def delay(self) -> float:
-        """What it took from there."""
+        """Seconds from the end of the hold time to the notification."""
         return self.received - self.hold_end
 
     def row(self) -> str:
-        """All of it in one line."""
+        """The run as one line."""
         minute, end, came = (
             time.strftime("%H:%M:%S", time.gmtime(at))
             for at in (self.first * 60, self.hold_end, self.received)
         )
         seen = (
-            "the fault's first minute"
+            "the first minute of the fault"
             if self.first * 60 == self.fault
             else f"{self.first - self.fault / 60:.0f} min after the fault began"
         )
         return (
             f"first regressed minute {minute} ({self.metric}; {seen})  hold time ends {end}  "
-            f"message {came}  after {self.delay:.1f} s"
+            f"notification {came}  after {self.delay:.1f} s"
         )
 
 
 class Sending(threading.Thread):
-    """Every instance of the model, a window each 10 s, until it is told to stop."""
+    """Sends reports of every instance of the model, one window per 10 s, until it is stopped."""
 
     def __init__(
         self, fleet: list[SimulatedInstance], endpoint: Endpoint, start_minute: int
@@ -104,7 +104,7 @@ class Sending(threading.Thread):
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """What is late is sent too: no minute has a gap."""
+        """Sends late windows too, so that no minute has a gap."""
         while not self.stopping.is_set():
             until = time.time() // LIVE_WINDOW_S * LIVE_WINDOW_S
             if self._sent < self.fault_at < until:
@@ -125,8 +125,8 @@ class Sending(threading.Thread):
         self._sent = max(self._sent, until)
 
 
-def run(folder: Path) -> Told:
-    """One fleet from its history to the message."""
+def run(folder: Path) -> Delay:
+    """Runs one fleet from its history to the notification."""
     receiver = Receiver()
     stack = Stack(database="postgresql", folder=folder, outbound=host_port(receiver.url))
     sending = None
@@ -148,18 +148,18 @@ def run(folder: Path) -> Told:
         sending = Sending(every, endpoint, start_minute)
         sending.start()
         wait_for(
-            "the first verdict",
+            "the first verdict is stored",
             lambda: stack.rows("SELECT 1 FROM verdict WHERE baseline_id IS NOT NULL"),
             seconds=180,
         )
         sending.fault_at = (time.time() // 60 + 1) * 60.0
-        wait_for("the message", lambda: receiver.times, seconds=900, every=0.05)
+        wait_for("the notification arrives", lambda: receiver.times, seconds=900, every=0.05)
         [[evidence]] = stack.rows(
             "SELECT evidence FROM verdict WHERE kind = 'roll_back' ORDER BY id LIMIT 1"
         )
         rows = (evidence if isinstance(evidence, dict) else json.loads(evidence))["evidence"]
         first, metric = min((row["since"], row["metric"]) for row in rows if row["drives"])
-        return Told(sending.fault_at, first, metric, receiver.times[0])
+        return Delay(sending.fault_at, first, metric, receiver.times[0])
     except AssertionError as error:
         raise SystemExit(f"{error}\n{stack.logs()}") from error
     finally:
@@ -171,7 +171,7 @@ def run(folder: Path) -> Told:
 
 
 def main() -> int:
-    """Prints a line a run, and the longest; 1 if that missed the goal."""
+    """Prints one line per run, and the longest delay; 1 if the longest delay misses the goal."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -184,7 +184,7 @@ def main() -> int:
     return show(
         [
             Row(
-                "end of the hold time to the message, the longest",
+                "end of the hold time to the notification, longest",
                 "s",
                 max(run.delay for run in runs),
                 goal=GOAL,

@@ -1,5 +1,5 @@
-"""What a look at the caches adds to a compilation: reading the parts of a key and the options,
-beside the lookup that torch itself does."""
+"""Cost that cache-key recording adds to a compilation: reading the parts of a key and the options,
+compared with torch's own lookup."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def best(step: Callable[[], object]) -> float:
 
 
 def compiled() -> tuple[float, list[str]]:
-    """Milliseconds of a compilation of forty layers that misses the cache, and the parts that torch
-    lists for its key."""
-    heard: list[list[str]] = []
+    """Milliseconds of a compilation of forty layers that misses the cache, and the parts of its key
+    that torch lists."""
+    recorded: list[list[str]] = []
     theirs = torch._dynamo.utils.record_chromium_event_internal
 
-    def hear(event: dict[str, Any]) -> None:
-        heard.append((event.get("args") or {}).get("components") or [])
+    def record(event: dict[str, Any]) -> None:
+        recorded.append((event.get("args") or {}).get("components") or [])
         theirs(event)
 
-    torch._dynamo.utils.record_chromium_event_internal = hear
+    torch._dynamo.utils.record_chromium_event_internal = record
     layers = torch.nn.Sequential(*[torch.nn.Linear(32, 32) for _ in range(40)])
     with fresh_cache():
         torch.compile(lambda x: x * 2)(torch.ones(4))
@@ -46,7 +46,7 @@ def compiled() -> tuple[float, list[str]]:
         torch.compile(layers)(torch.ones(4, 32))
         took = (time.perf_counter() - began) * 1e3
     torch._dynamo.utils.record_chromium_event_internal = theirs
-    return took, max(heard, key=len)
+    return took, max(recorded, key=len)
 
 
 def main() -> int:
@@ -54,15 +54,15 @@ def main() -> int:
     took, parts = compiled()
     options = Options()
     options.note()
-    read, noted, told = best(lambda: parts_of(parts)), best(options.note), best(components)
-    print(f"{'a compilation that misses, ms':44} {took:9.1f}")
-    print(f"{f'reading {len(parts)} parts of its key, ms':44} {read:9.3f}")
-    print(f"{'reading the options that are set, ms':44} {noted:9.3f}")
+    read, noted, listed = best(lambda: parts_of(parts)), best(options.note), best(components)
+    print(f"{'compilation with a cache miss, ms':44} {took:9.1f}")
+    print(f"{f'reading {len(parts)} parts of the cache key, ms':44} {read:9.3f}")
+    print(f"{'reading the configured options, ms':44} {noted:9.3f}")
     print(
-        f"{'on the thread that compiles, share':44} {(read + noted) / took:9.3%}  goal <= "
+        f"{'share on the compiling thread':44} {(read + noted) / took:9.3%}  goal <= "
         f"{GOAL_SHARE:.2%}"
     )
-    print(f"{'all components, on the agent thread, ms':44} {told:9.3f}")
+    print(f"{'all components, on the agent thread, ms':44} {listed:9.3f}")
     return 0 if read + noted <= GOAL_SHARE * took else 1
 
 

@@ -1,6 +1,6 @@
-"""What the agent's hooks add to real compilations, a small transformer and a small conv net with
-inductor on CPU, beside TORCH_TRACE: each in a process of its own with an empty cache; processor
-time inside the functions that torch calls."""
+"""Time that the agent's hooks add to real compilations (a small transformer and a small conv net
+with inductor on CPU), compared with TORCH_TRACE. Each measurement runs in its own process with an
+empty cache and counts processor time inside the functions that torch calls."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ GOAL = 0.0005
 
 
 class Spent:
-    """Adds up the time inside the functions it wraps, the outermost alone."""
+    """Sums the time inside the wrapped functions; nested calls count once."""
 
     def __init__(self) -> None:
         self.seconds, self._depth = 0.0, 0
 
     def timed(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, its time added up."""
+        """The function, with its time added to the sum."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             began, self._depth = time.thread_time(), self._depth + 1
@@ -59,8 +59,8 @@ def models() -> dict[str, Any]:
 
 
 def child(way: str) -> None:
-    """Compiles in this process and prints seconds of each first call, and of what was added to
-    it."""
+    """Compiles in this process and prints the seconds of each first call and the seconds added to
+    the call."""
     spent = Spent()
     import torch
     import torch._logging
@@ -73,8 +73,8 @@ def child(way: str) -> None:
             setattr(Compilations, name, spent.timed(getattr(Compilations, name)))
         assert compilewatch.init(model="bench", endpoint="file:/dev/null", interval=300.0)
     else:
-        told = spent.timed(torch._logging.trace_structured)
-        torch._logging.trace_structured = torch._logging._internal.trace_structured = told
+        traced = spent.timed(torch._logging.trace_structured)
+        torch._logging.trace_structured = torch._logging._internal.trace_structured = traced
     torch.compile(lambda x: x * 2)(torch.ones(4))  # builds inductor's precompiled headers
     found = {}
     with torch.no_grad():
@@ -86,7 +86,7 @@ def child(way: str) -> None:
 
 
 def measured(way: str) -> dict[str, tuple[float, float]]:
-    """What a process of its own prints."""
+    """The result that a separate process prints."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {
             **os.environ,

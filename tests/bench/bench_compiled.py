@@ -1,5 +1,5 @@
-"""What `watch` adds to a real compiled function (inductor, CPU), in turn with the bare one and with
-prometheus_client around it."""
+"""Cost that `watch` adds to a real compiled function (inductor, CPU), measured alternately with the
+bare function and with prometheus_client around the function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.bench.table import Row, show
 
 ROUNDS, ROUND_SECONDS = 61, 0.02
 SHARE, GOAL_FROM_US = 1.0, 55.0
-"""Percent, of a step at least this long; a shorter one is shown beside the peer."""
+"""Maximum added percent of a step with at least this length. A shorter step is only shown next to
+the peer."""
 WIDTHS = (64, 512)
 
 
@@ -31,7 +32,7 @@ def per_call(fn: Callable[..., Any], tensor: torch.Tensor, calls: int) -> float:
 
 
 def layers(width: int) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Four layers as a function."""
+    """A function with four layers."""
     weights = [torch.randn(width, width) / width**0.5 for _ in range(4)]
 
     def forward(x: torch.Tensor) -> torch.Tensor:
@@ -43,7 +44,7 @@ def layers(width: int) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def rows_of(width: int) -> list[Row]:
-    """The median of what each way adds, in the same rounds."""
+    """The median cost that each method adds, measured in the same rounds."""
     tensor = torch.randn(8, width)
     bare = torch.compile(layers(width))
     ways = {

@@ -1,9 +1,8 @@
-"""How often a healthy version is said to get slower by itself, and how soon one is that does:
-`python -m tests.bench.bench_drift [N]`.
+"""Rate at which a healthy version is reported as drifting, and time until a drifting version is
+found: `python -m tests.bench.bench_drift [N]`.
 
-Simulated: N deployments a row (5; the page of the judge shows 30), watched by their own level alone
-from the first minute on; the first day is what they are held against. The seeds are none that a
-constant was chosen on."""
+Simulated: N deployments per row (5; the results page of the judge shows 30), compared with their
+own first day only. No constant was chosen on these seeds."""
 
 from __future__ import annotations
 
@@ -28,14 +27,14 @@ DAYS = 3
 ONSET = 1800
 WITHIN = 720
 HEAD = (
-    "| | deployments | called slower, days watched | of +10 % within 12 h, median | of +20 "
-    "% within 12 h, median | seeds |\n"
+    "| | deployments | reported slower, days evaluated | +10% found within 12 h, median | "
+    "+20% found within 12 h, median | seeds |\n"
     "|---|---|---|---|---|---|"
 )
 
 
 def found_at(fleet: Fleet) -> int | None:
-    """The first minute in which the candidate is called slower than it was itself."""
+    """The first minute in which the candidate is reported as slower than on its own first day."""
     region = Region("forward", PRODUCTION)
     region.entries = []
     for minute, rows in enumerate(instance_minutes(fleet)):
@@ -49,7 +48,8 @@ def found_at(fleet: Fleet) -> int | None:
 
 
 def layouts() -> dict[str, Fleet]:
-    """Healthy versions of several sizes, and four hosts in worse worlds."""
+    """Healthy versions of several sizes, and versions on four hosts with additional
+    disturbances."""
     alone = Fleet(gpus=("H100",), baseline_per_gpu=1, stagger=2)
     found = {
         f"{count} instance{'s' if count > 1 else ''}": replace(alone, candidates=count)
@@ -84,7 +84,7 @@ def line(name: str, fleets: Sequence[Fleet], pool: Processes) -> str:
 
 
 def main() -> None:
-    """Prints the table, row by row."""
+    """Prints the table row by row."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

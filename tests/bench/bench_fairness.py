@@ -1,8 +1,9 @@
-"""What one project does to the fold of another: `python -m tests.bench.bench_fairness`.
+"""Effect of one project on the fold lag of another: `python -m tests.bench.bench_fairness`.
 
-A worker folds as it does in production, once a second for up to two. One project sends a few
-reports a second; another one sends nothing, only reports that the database refuses, or ten times as
-many. Printed is how long the first project's reports wait until they are folded."""
+A worker folds as in production: once a second, for up to two seconds. One project sends a few
+reports per second. A second project sends nothing, then only reports that the database rejects,
+then ten times the rate. The table shows how long the reports of the first project wait until they
+are folded."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ import tests.environment  # noqa: F401  # settings must be in place before Djang
 from tests.bench.table import Row, show
 
 POISON = 4242
-"""Calls of a report that the database refuses."""
+"""Call count that marks a report which the database rejects."""
 REFUSED = f"""
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  IF NEW.calls = {POISON} THEN RAISE EXCEPTION 'this one cannot be stored'; END IF;
+  IF NEW.calls = {POISON} THEN RAISE EXCEPTION 'this report cannot be stored'; END IF;
   RETURN NEW;
 END $$;
 CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON region_minute FOR EACH ROW EXECUTE FUNCTION refuse()
@@ -31,12 +32,12 @@ CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON region_minute FOR EACH ROW EXEC
 SHAPES = ("usual", "unfoldable", "ten times")
 TIMES, INSTANCES, VERSIONS = 10, 20, 16
 GOAL = 2.0
-"""The fold lag of the first project may be twice its usual one."""
+"""The fold lag of the first project may double."""
 
 
 class Sender(Thread):
-    """Puts reports of one project into the inbox as the endpoint does, so many a second, spread
-    over versions and so over shards."""
+    """Puts `rate` reports per second of one project into the inbox as the endpoint does, spread
+    over versions and therefore over shards."""
 
     def __init__(self, name: str, rate: float, calls: int | None, first: int) -> None:
         super().__init__(daemon=True)
@@ -49,7 +50,7 @@ class Sender(Thread):
         self.rate, self.calls, self.seq, self.stopping, self.sent = rate, calls, first, Event(), 0
 
     def run(self) -> None:
-        """Until it is stopped."""
+        """Sends until it is stopped."""
         from django.db import connection
 
         began = time.monotonic()
@@ -81,8 +82,8 @@ class Sender(Thread):
 
 
 def lags(project: int, seconds: float) -> list[float]:
-    """How long each report of the project waited that was folded within the time; one that still
-    waits counts with its age."""
+    """Wait of each report of the project that is folded in this time. A report that still waits
+    counts with its age."""
     from django.db import connection
 
     from dashboard.common import clock
@@ -105,7 +106,7 @@ def lags(project: int, seconds: float) -> list[float]:
 
 @contextmanager
 def worker(environment: dict[str, str]) -> Iterator[None]:
-    """A fold worker in a process of its own."""
+    """A fold worker in its own process."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.fold_worker"],
         env=environment,
@@ -119,7 +120,7 @@ def worker(environment: dict[str, str]) -> Iterator[None]:
 
 
 def run(options: argparse.Namespace, environment: dict[str, str]) -> int:
-    """Prints a line a shape and the table."""
+    """Prints one line per shape and the table."""
     from django.db import connection
 
     from dashboard.ingest.models import FoldAttempt, InboxRow, PoisonReport
@@ -153,15 +154,15 @@ def run(options: argparse.Namespace, environment: dict[str, str]) -> int:
             sent = {sender.project.slug: sender.sent for sender in senders}
             quarantined = PoisonReport.objects.count()
             found[shape] += one
-            said = (
-                f"p50 {median(one):.2f} s, p95 {one[int(len(one) * 0.95)]:.2f} s, most "
+            summary = (
+                f"p50 {median(one):.2f} s, p95 {one[int(len(one) * 0.95)]:.2f} s, max "
                 f"{one[-1]:.2f} s"
                 if one
                 else "nothing was folded"
             )
             print(
-                f"{shape}: {said}; sent {sent}, still waiting {waiting}, quarantined so "
-                f"far {quarantined}",
+                f"{shape}: {summary}; sent {sent}, still waiting {waiting}, quarantined "
+                f"until now {quarantined}",
                 flush=True,
             )
             InboxRow.objects.all().delete()
@@ -182,20 +183,20 @@ def run(options: argparse.Namespace, environment: dict[str, str]) -> int:
 
 
 def at(values: list[float], share: float) -> float:
-    """A quantile; endless where nothing was folded."""
+    """A quantile; infinite if nothing was folded."""
     ordered = sorted(values)
     return ordered[int(len(ordered) * share)] if ordered else float("inf")
 
 
 def main() -> int:
-    """Makes a database of its own, and drops it at the end."""
+    """Creates a database and drops it at the end."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument(
-        "--rate", type=float, default=10, help="reports a second of the first project"
+        "--rate", type=float, default=10, help="reports per second of the first project"
     )
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
@@ -205,9 +206,7 @@ def main() -> int:
     from django.db import connection
 
     if connection.vendor != "postgresql":
-        print(
-            "on SQLite every project waits in one line; set COMPILEWATCH_TEST_DATABASE=postgresql"
-        )
+        print("SQLite has one queue for all projects; set COMPILEWATCH_TEST_DATABASE=postgresql")
         return 0
     name = connection.settings_dict["NAME"]
     connection.creation.create_test_db(verbosity=0, autoclobber=True)

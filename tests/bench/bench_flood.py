@@ -1,9 +1,9 @@
-"""What one project that sends a hundred times as much does to another: `python -m
+"""Effect of a project that sends a hundred times the usual rate on another project: `python -m
 tests.bench.bench_flood [--database sqlite]`.
 
-The other project's p99 with the flood beside it, and without, in turn in one run, medians; the
-flood once as it comes, and once with a rate of its own (`reports_per_second`). The generators take
-their part of the same machine."""
+Compares the p99 of the other project with and without the flood, alternately in one run, as
+medians. The flood runs once without a rate limit and once with its own limit
+(`reports_per_second`). The generators share the machine with the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tests.bench.table import Row, show
 
 TIMES, QUIET, QUIET_CONNECTIONS, FLOOD_CONNECTIONS = 100, 20, 4, 64
 RATED = 2 * QUIET
-"""Reports a second that the flooding project may send where it has a rate: twice what is usual."""
+"""Reports per second that the flooding project may send when it has a rate limit: twice the usual
+rate."""
 
 
 class Two:
@@ -29,16 +30,16 @@ class Two:
         self.line = Line(database)
         self.keys = {"quiet": self.line.key}
         for name in ("flood", "rated"):
-            said = self.line.manage("setup_project", "--name", name)
-            self.keys[name] = re.search(r"cw_ing_\w+", said)[0]  # type: ignore[index]
+            printed = self.line.manage("setup_project", "--name", name)
+            self.keys[name] = re.search(r"cw_ing_\w+", printed)[0]  # type: ignore[index]
         self.line.manage("rate", "--project", "rated", "--set", f"reports_per_second={RATED}")
         self.line.serve("embedded" if database == "sqlite" else "granian")
 
-    def quiet(self, seconds: float, beside: str) -> dict[str, Any]:
-        """The figures of the quiet project, and those of the other one if it floods."""
+    def quiet(self, seconds: float, flooding: str) -> dict[str, Any]:
+        """Results of the quiet project, and of the flooding project if there is one."""
         flood = None
-        if beside:
-            self.line.key = self.keys[beside]
+        if flooding:
+            self.line.key = self.keys[flooding]
             flood = self.line.load_start(
                 seconds=seconds + 2, connections=FLOOD_CONNECTIONS, rate=TIMES * QUIET
             )
@@ -49,7 +50,7 @@ class Two:
 
 
 def main() -> int:
-    """Prints a line a round and the table."""
+    """Prints one line per round and the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -62,12 +63,12 @@ def main() -> int:
     try:
         two.line.load(seconds=1, connections=QUIET_CONNECTIONS, rate=QUIET)
         for _ in range(options.rounds):
-            for beside, figures in found.items():
-                one = two.quiet(options.seconds, beside)
-                figures.append(one)
+            for flooding, results in found.items():
+                one = two.quiet(options.seconds, flooding)
+                results.append(one)
                 flood = one["flood"]
-                said = (
-                    f"; {beside}: acknowledged {flood['rate']:.0f}/s, refused "
+                flooded = (
+                    f"; {flooding}: acknowledged {flood['rate']:.0f}/s, refused "
                     f"{flood['refused'] or 'none'}"
                     if flood
                     else ""
@@ -75,27 +76,27 @@ def main() -> int:
                 print(
                     f"quiet: acknowledged {one['acknowledged']}, refused "
                     f"{one['refused'] or 'none'}, p50 {one['p50']:.1f} ms,"
-                    f" p99 {one['p99']:.1f} ms{said}",
+                    f" p99 {one['p99']:.1f} ms{flooded}",
                     flush=True,
                 )
     finally:
         two.line.close()
     alone = median(one["p99"] for one in found[""])
     names = {
-        "flood": f"p99 beside a flood x{TIMES}",
-        "rated": f"p99 beside a flood x{TIMES} that has a rate",
+        "flood": f"p99 next to a flood x{TIMES}",
+        "rated": f"p99 next to a rate-limited flood x{TIMES}",
     }
     goals = {"flood": None, "rated": 2.0}
     return show(
         Row(
             f"{options.database}: {name}",
             "ms",
-            median(one["p99"] for one in found[beside]),
+            median(one["p99"] for one in found[flooding]),
             alone,
             "no flood",
-            goal_ratio=goals[beside],
+            goal_ratio=goals[flooding],
         )
-        for beside, name in names.items()
+        for flooding, name in names.items()
     )
 
 

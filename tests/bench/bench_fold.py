@@ -1,5 +1,5 @@
-"""How many reports a second one folder folds: `python -m tests.bench.bench_fold`;
-COMPILEWATCH_TEST_DATABASE picks the database."""
+"""Reports per second that one worker folds: `python -m tests.bench.bench_fold`;
+COMPILEWATCH_TEST_DATABASE selects the database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sketch(rnd: random.Random, calls: int) -> Sketch:
 
 
 def reports(windows: int, seed: int) -> Iterator[tuple[int, bytes]]:
-    """Reports of one instance: 10-second windows, two regions, wall and GPU time each."""
+    """Reports of one instance: 10-second windows, two regions, wall time and GPU time of each."""
     rnd = random.Random(seed)
     for number in range(windows):
         start = END + 10.0 * number
@@ -55,7 +55,7 @@ def reports(windows: int, seed: int) -> Iterator[tuple[int, bytes]]:
 
 
 def fill(instances: int, windows: int, versions: int) -> int:
-    """Puts the reports into the inbox in the order in which they would arrive; returns how many."""
+    """Puts the reports into the inbox in their order of arrival; returns the number of reports."""
     from dashboard.common import clock
     from dashboard.ingest.batch import compute_shard
     from dashboard.ingest.models import InboxRow
@@ -95,7 +95,7 @@ def fill(instances: int, windows: int, versions: int) -> int:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Fills, folds and says how long it took."""
+    """Fills the inbox, folds it and prints the time."""
     from django.db import connection
 
     from dashboard.fleet.fold_service import fold_all
@@ -111,19 +111,19 @@ def run(options: argparse.Namespace) -> None:
         f"{options.versions} versions"
     )
     print(
-        f"{count / seconds:.0f} reports/s; {seconds / count * 1e6:.0f} us a report, "
-        f"{own / count * 1e6:.0f} us of them in this process"
+        f"{count / seconds:.0f} reports/s; {seconds / count * 1e6:.0f} us per report, "
+        f"{own / count * 1e6:.0f} us of it in this process"
     )
     if profile:
         pstats.Stats(profile).sort_stats("cumtime").print_stats("dashboard|wire", 40)
 
 
 def main() -> None:
-    """Makes a database of its own, and drops it at the end."""
+    """Creates a database and drops it at the end."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--instances", type=int, default=1000)
     parser.add_argument(
-        "--windows", type=int, default=12, help="10-second windows of each instance"
+        "--windows", type=int, default=12, help="number of 10-second windows per instance"
     )
     parser.add_argument("--versions", type=int, default=4)
     parser.add_argument("--profile", action="store_true")

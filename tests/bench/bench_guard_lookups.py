@@ -1,5 +1,6 @@
-"""What counting guard lookups adds to a compiled function that is called without a pause, a short
-one and a long one: while lookups are counted, and over the turns that the agent chooses by it."""
+"""Cost that counting guard lookups adds to a compiled function that is called in a tight loop, for
+a short and a long function: while lookups are counted, and averaged over the duty cycle that the
+agent chooses."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def long(x: torch.Tensor) -> torch.Tensor:
 
 
 def per_call(step: Step, x: torch.Tensor, calls: int) -> float:
-    """Seconds of one call of a row."""
+    """Seconds per call in a tight loop."""
     began = time.perf_counter()
     for _ in range(calls):
         step(x)
@@ -69,7 +70,7 @@ def main() -> int:
     if not compilewatch.init(model="bench", endpoint="file:/dev/null", interval=300.0):
         return 2
     RECORDER.adapt_rate = lambda: None  # type: ignore[method-assign]
-    importlib.import_module("torch._dynamo")  # now the sources are there
+    importlib.import_module("torch._dynamo")  # now the sources are installed
     for one in AGENT.sources._installed:
         if isinstance(one, CompiledCalls):
             one.poll = lambda *_: None  # type: ignore[method-assign]

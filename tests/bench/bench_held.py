@@ -1,6 +1,6 @@
-"""What the agent holds and takes over a bare process: memory after each step, after an hour and
-after a day with a dead server, and the processor time of its thread. Memory is what the system says
-the process has (RSS), not our own account."""
+"""Resources of the agent compared with a bare process: memory after each step, after an hour, and
+after a day with a dead server, and the processor time of the agent's thread. Memory is the resident
+set size (RSS) that the system reports, not the agent's own accounting."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ PEER = "OpenTelemetry metrics"
 
 
 def shares(url: str) -> list[Row]:
-    """What the thread takes; all at once, for each waits for its clock most of the time."""
+    """Processor time of the thread. All processes run at once, since each mostly sleeps."""
     running = {
         (who, rate): start(SHARES[who], url, str(rate), str(SECONDS))
         for who in SHARES
@@ -157,14 +157,14 @@ def shares(url: str) -> list[Row]:
     for rate, what in RATES.items():
         ours, peer = found["ours", rate], found["peer", rate]
         rows.append(
-            Row(f"processor time a window, {what}", "ms", ours["window"], peer["window"], PEER)
+            Row(f"processor time per window, {what}", "ms", ours["window"], peer["window"], PEER)
         )
         rows.append(Row(f"share of a core, {what}", "%", ours["share"], peer["share"], PEER, SHARE))
     return rows
 
 
 def memory(url: str) -> list[Row]:
-    """What a process has more than before the first import."""
+    """Memory of a process beyond its size before the first import."""
     ours, peer = answer(start(RSS + HELD, url)), answer(start(RSS + OPENTELEMETRY, url))
     steps = {"import": "imported", "init": "started", "hour": "after 360 windows"}
     rows = [
@@ -187,7 +187,7 @@ def memory(url: str) -> list[Row]:
 
 
 def memory_over_https(port: int) -> dict[str, float]:
-    """The same steps to https, with the certificates of this system loaded."""
+    """The same steps over https, with the certificates of this system loaded."""
     with tempfile.TemporaryDirectory() as name:
         own, trusted = (
             certificate(Path(name), "localhost", NOW + CERTIFICATE_DAYS),
@@ -201,7 +201,7 @@ def memory_over_https(port: int) -> dict[str, float]:
 
 
 def day() -> list[Row]:
-    """A turned clock, and nobody who listens."""
+    """A simulated day with a fast clock and a dead server."""
     found = answer(start(RSS + DAY, "http://127.0.0.1:9"))
     return [
         Row(

@@ -1,8 +1,8 @@
-"""Reports acknowledged a second, beside the smallest server that could do it: `python -m
+"""Reports acknowledged per second, compared with the smallest possible server: `python -m
 tests.bench.bench_ingest [--database sqlite]`.
 
-Every way is measured in turn in one run, several rounds, medians: the machine may be busy with
-other things. The processor time of each part tells what bounds the figure."""
+All methods are measured alternately in one run, with medians over several rounds, because other
+work may load the machine. The processor time of each part shows which part limits the rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ APPLICATIONS = {
 
 
 def measure(line: Line, server: str, way: str, seconds: float, connections: int) -> dict[str, Any]:
-    """One round of one way."""
+    """One round of one method."""
     line.environment["BENCH_PEER"] = way
     line.serve(server, APPLICATIONS[way])
     try:
@@ -41,21 +41,21 @@ def measure(line: Line, server: str, way: str, seconds: float, connections: int)
 
 
 def row(server: str, way: str, rounds: list[dict[str, Any]]) -> str:
-    """The medians of the rounds of one way."""
+    """The medians of all rounds of one method."""
     middle = {
         name: median(each[name] for each in rounds)
         for name in ("rate", "p50", "p99", "web", "database", "generator")
     }
     return (
         f"{server:9} {way:8} {middle['rate']:6.0f}/s  p50 {middle['p50']:5.1f} ms  p99 "
-        f"{middle['p99']:5.1f} ms   processor us a report:"
+        f"{middle['p99']:5.1f} ms   processor us per report:"
         f" web {middle['web']:4.0f}, database {middle['database']:4.0f}, generator "
         f"{middle['generator']:4.0f}"
     )
 
 
 def main() -> None:
-    """Prints one line a way and server."""
+    """Prints one line per method and server."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--database", default="postgresql", choices=sorted(GOALS))
     parser.add_argument("--servers", nargs="+", default=["granian", "gunicorn"])

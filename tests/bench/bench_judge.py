@@ -1,7 +1,7 @@
-"""Measures what the judge costs a minute and in memory, on simulated fleets: `python -m
+"""CPU time per minute and memory of the judge, on simulated fleets: `python -m
 tests.bench.bench_judge`.
 
-What it finds and how often it is wrong is measured by `python -m tests.bench.calibrate`."""
+`python -m tests.bench.calibrate` measures detection and false positives."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ METRICS = 9
 
 
 def cost_of(settings: Settings, fleet: Fleet, repeats: int = 7) -> float:
-    """Seconds a minute and version, without making the rows: every minute's best of some runs, so
-    that a busy machine adds little."""
+    """Seconds per minute and version, without the creation of the rows. Takes the best of several
+    runs for each minute, so that other load adds little."""
     minutes = list(instance_minutes(fleet))
     best = [float("inf")] * len(minutes)
     for _ in range(repeats):
@@ -33,8 +33,7 @@ def cost_of(settings: Settings, fleet: Fleet, repeats: int = 7) -> float:
 
 
 def print_cost() -> None:
-    """CPU time a minute for many versions, with the production table and with nine metrics in
-    it."""
+    """CPU time per minute for many versions, with the production metrics and with nine metrics."""
     levels = [
         replace(P50, name=f"level {i}", value=attrgetter("p50" if i % 2 else "p99"))
         for i in range(METRICS - 1)
@@ -49,11 +48,11 @@ def print_cost() -> None:
         small, large = cost_of(PRODUCTION, fleet), cost_of(nine, fleet)
         each, whole = large / METRICS * 1e6, large * VERSIONS
         print(
-            f"cost, {name}, 2 buckets: {small * 1e6:.0f} us a minute and version with the "
+            f"cost, {name}, 2 buckets: {small * 1e6:.0f} us per minute and version with the "
             "metrics of production;"
         )
         print(
-            f"  with {METRICS} metrics {each:.1f} us a metric-minute, {whole:.2f} s a "
+            f"  with {METRICS} metrics {each:.1f} us per metric-minute, {whole:.2f} s per "
             f"minute for {VERSIONS} versions"
         )
     rows = list(instance_minutes(Fleet(seed=1, candidates=2, minutes=360)))
@@ -67,7 +66,7 @@ def print_cost() -> None:
     evaluate_comparison(comparison, now_minute=360).as_dict()
     took = (time.perf_counter() - started) * 1e3
     print(
-        f"memory: {size / 1024:.0f} KiB a running comparison of 8 instances; outcome as a "
+        f"memory: {size / 1024:.0f} KiB per running comparison of 8 instances; outcome as a "
         f"dictionary: {took:.2f} ms"
     )
 

@@ -1,9 +1,9 @@
-"""Reports acknowledged a second, beside MLflow's `log-batch` of 20 metrics on the same PostgreSQL:
-`python -m tests.bench.bench_mlflow`.
+"""Reports acknowledged per second, compared with MLflow's `log-batch` of 20 metrics on the same
+PostgreSQL: `python -m tests.bench.bench_mlflow`.
 
-In turn in one run, medians of several rounds, the same number of connections, the load generator on
-the same machine. MLflow is large: it comes into an environment of its own, made at the first run
-below `.var/bench` (or `--mlflow FOLDER`)."""
+Both run alternately in one run, with medians over several rounds, the same number of connections,
+and the load generator on the same machine. MLflow is large, so the first run installs it into its
+own environment below `.var/bench` (or `--mlflow FOLDER`)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ METRICS = 20
 
 @dataclass
 class Mlflow:
-    """A tracking server with two workers on a PostgreSQL database of its own."""
+    """A tracking server with two workers on its own PostgreSQL database."""
 
     folder: Path
     port: int
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Installs it if it is not there, starts it and waits until it answers."""
+        """Installs MLflow if it is missing, starts it and waits until it responds."""
         binary = self.folder / "bin" / "mlflow"
         if not binary.exists():
             subprocess.run([sys.executable, "-m", "venv", str(self.folder)], check=True)
@@ -81,16 +81,16 @@ class Mlflow:
                     return process
             except OSError:
                 time.sleep(0.5)
-        raise SystemExit("MLflow does not answer")
+        raise SystemExit("MLflow does not respond")
 
     def connection(self) -> http.client.HTTPConnection:
-        """A connection that is kept open."""
+        """A keep-alive connection."""
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
 
     def ask(
         self, connection: http.client.HTTPConnection, method: str, path: str, body: Any
     ) -> tuple[int, bytes]:
-        """Status and body of an answer."""
+        """Status and body of a response."""
         connection.request(
             method,
             path,
@@ -101,8 +101,8 @@ class Mlflow:
         return answer.status, answer.read()
 
     def load(self, *, seconds: float, connections: int) -> tuple[float, float]:
-        """Batches accepted a second, and the 99th percentile of their times in ms; each connection
-        logs to a run of its own."""
+        """Batches accepted per second, and the 99th percentile of the response times in ms; each
+        connection logs to its own run."""
         taken: list[float] = []
         until = time.monotonic() + seconds
         threads = [
@@ -144,7 +144,7 @@ class Mlflow:
 
 
 def main() -> int:
-    """Prints both and their ratio; 1 if the goal is missed."""
+    """Prints both rates and their ratio; 1 if the goal is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -159,7 +159,7 @@ def main() -> int:
     peers: list[tuple[float, float]] = []
     try:
         line.serve("granian")
-        mlflow.load(seconds=options.seconds, connections=4)  # its first requests take seconds
+        mlflow.load(seconds=options.seconds, connections=4)  # the first requests take seconds
         for _ in range(options.rounds):
             found = line.load(seconds=options.seconds, connections=options.connections)
             ours.append((found["rate"], found["p99"]))

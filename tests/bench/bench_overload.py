@@ -1,9 +1,8 @@
-"""What is left of the rate when three times as much is offered: `python -m
-tests.bench.bench_overload [--database sqlite]`.
+"""Goodput under triple load: `python -m tests.bench.bench_overload [--database sqlite]`.
 
-First as much as the server takes, then three times that from many connections that do not slow down
-when they are refused more than a fifth of a second each, then half of it again. Goal: at least 90 %
-of the first figure while overloaded, and the old latency after it."""
+Measures the maximum rate first, then offers three times this rate from many connections that pause
+at most a fifth of a second after a refusal, then offers half of the maximum rate. Goal: at least
+90% of the maximum rate while overloaded, and the original latency afterwards."""
 
 from __future__ import annotations
 
@@ -21,32 +20,34 @@ def row(name: str, found: dict[str, Any], seconds: float) -> str:
     return (
         f"{name:14} tried {attempts:5.0f}/s  acknowledged {found['rate']:5.0f}/s  p50 "
         f"{found['p50']:6.1f} ms  p99 {found['p99']:6.1f} ms"
-        f"  refused {found['refused'] or 'none'}  broken off {found['broken']}"
+        f"  refused {found['refused'] or 'none'}  broken {found['broken']}"
     )
 
 
 def main() -> None:
-    """Prints one line a phase, and the goodput."""
+    """Prints one line per phase, and the goodput."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--database", default="postgresql", choices=["postgresql", "sqlite"])
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--times", type=float, default=3)
-    parser.add_argument("--connections", type=int, default=600, help="while overloaded")
+    parser.add_argument(
+        "--connections", type=int, default=600, help="connections during the overload"
+    )
     options = parser.parse_args()
     line, seconds = Line(options.database), options.seconds
     try:
         line.serve("embedded" if options.database == "sqlite" else "granian")
         line.load(seconds=2)
         usual = line.load(seconds=seconds)
-        print(row("as it can", usual, seconds), flush=True)
+        print(row("maximum rate", usual, seconds), flush=True)
         over = line.load(
             seconds=seconds, connections=options.connections, rate=options.times * usual["rate"]
         )
-        print(row(f"{options.times:g} times that", over, seconds), flush=True)
+        print(row(f"{options.times:g} times maximum", over, seconds), flush=True)
         print(
-            row("half of it", line.load(seconds=seconds, rate=usual["rate"] / 2), seconds),
+            row("half of maximum", line.load(seconds=seconds, rate=usual["rate"] / 2), seconds),
             flush=True,
         )
         print(f"goodput while overloaded {over['rate'] / usual['rate']:.0%} (goal {GOAL:.0%})")

@@ -1,13 +1,13 @@
-"""How long the server takes for a page on a long history: `python -m tests.bench.bench_pages
---models 60` with PostgreSQL.
+"""Response time of pages on a long history: `python -m tests.bench.bench_pages --models 60` with
+PostgreSQL.
 
 60 models of 20 versions over 400 days, two GPU types each, a thousand instances: about 6 million
-rows that are added up, made in the database itself. Every page is asked for in turn; the table says
-the 95th percentile, the processor's time (which a busy machine changes less), the queries and the
-bytes as they are sent. Then Chromium opens each page with nothing in its cache: how long until it
-can be used, charts drawn, and what came over the wire with its scripts and styles; `--no-browser`
-leaves this out. `--keep` leaves the history for the next run, which takes it up where it was made.
-It needs a PostgreSQL at PGHOST and PGPORT, whose PGUSER may make databases, and no Redis."""
+aggregated rows, created inside the database. Requests every page in turn. The table shows the 95th
+percentile, the processor time (which depends less on other load), the number of queries and the
+compressed bytes. Then Chromium opens each page with an empty cache and measures the time until the
+page is usable, the time until charts are drawn, and the bytes on the wire including scripts and
+styles; `--no-browser` skips this part. `--keep` keeps the history for the next run. Requires
+PostgreSQL at PGHOST and PGPORT with a PGUSER that may create databases; does not use Redis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-# The history is made by the database; SQLite has no series of numbers.
+# The database creates the history; SQLite has no series of numbers.
 os.environ.setdefault("COMPILEWATCH_TEST_DATABASE", "postgresql")
 
 import tests.environment  # noqa: F401  # settings must be in place before Django reads them
@@ -35,8 +35,8 @@ GOALS = {"fleet": 0.100, "model, 24 h": 0.150, "model, 30 d": 0.150, "compare": 
 
 
 def catalogue(models: int, instances: int) -> Any:
-    """The first model with rows of every table to copy, and the others without; returns the project
-    and the first model."""
+    """The first model with one row in every table as a template, and the other models without rows;
+    returns the project and the first model."""
     from dashboard.common import clock
     from dashboard.fleet.models import Instance, Stratum, WatchedModel
     from dashboard.projects.services import project_create
@@ -101,8 +101,8 @@ def _version(model: Any, place: int, strata: list[Any], source: Any, instances: 
 
 
 def rows_made(project_id: int) -> int:
-    """Copies one row of each table to every series or version and every hour or minute it was live;
-    returns how many there are."""
+    """Copies one row of each table to every series or version and every hour or minute in which it
+    was live; returns the number of rows."""
     from django.db import connection
 
     from dashboard.fleet.models import (
@@ -168,8 +168,8 @@ def _deployment() -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one page costs: seconds at the 95th percentile, processor seconds here and in the
-    database, queries, bytes compressed."""
+    """Cost of one page: seconds at the 95th percentile, processor seconds here and in the database,
+    queries, compressed bytes."""
 
     p95: float
     python: float
@@ -179,7 +179,7 @@ class Cost:
 
 
 def database_seconds() -> float:
-    """Processor time of the database process that serves this connection; 0 where it runs on
+    """Processor time of the database process behind this connection; 0 if the database runs on
     another machine."""
     from django.db import connection
 
@@ -193,20 +193,20 @@ def database_seconds() -> float:
 
 
 def asked(client: Any, address: str, times: int) -> Cost:
-    """Asks for the page once to count, then `times` times."""
+    """Requests the page once to count queries, then `times` times."""
     from django.db import connection
 
     from dashboard.common.gc_tuning import tune_garbage_collection
 
     count = []
 
-    def counted(execute: Any, *said: Any) -> Any:
+    def counted(execute: Any, *given: Any) -> Any:
         count.append(1)
-        return execute(*said)
+        return execute(*given)
 
     with connection.execute_wrapper(counted):
         answer = client.get(address)
-    # as the web process does once it is loaded; here the pages before this one loaded more
+    # As the web process does after loading; here the pages before this one loaded more.
     tune_garbage_collection()
     assert answer.status_code == 200, (address, answer.status_code)
     took, python, database = [], time.process_time(), database_seconds()
@@ -227,8 +227,8 @@ def asked(client: Any, address: str, times: int) -> Cost:
     )
 
 
-def figures_of(project: Any, model: Any, times: int, *, browser: bool) -> list[Row]:
-    """Every page in turn, asked for by an administrator: the server alone, then in a browser."""
+def measure_pages(project: Any, model: Any, times: int, *, browser: bool) -> list[Row]:
+    """Requests every page as an administrator: first the server alone, then in a browser."""
     from django.test import Client
 
     from dashboard.accounts.models import User
@@ -272,7 +272,7 @@ def figures_of(project: Any, model: Any, times: int, *, browser: bool) -> list[R
 
 
 def history(options: argparse.Namespace) -> tuple[Any, Any]:
-    """The project and a model of it; made, or taken up as an earlier run kept it."""
+    """The project and one of its models: created, or reused from an earlier run."""
     from django.db import connection, transaction
 
     from dashboard.fleet.models import WatchedModel
@@ -286,7 +286,8 @@ def history(options: argparse.Namespace) -> tuple[Any, Any]:
         project, model = catalogue(options.models, options.instances)
     rows = rows_made(project.pk)
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")  # as the database does by itself where rows come over weeks
+        # The database does this automatically when rows arrive over weeks.
+        cursor.execute("ANALYZE")
     print(
         f"{connection.vendor}: {rows:,} rows of {options.models} models in "
         f"{time.monotonic() - began:.0f} s",
@@ -296,7 +297,7 @@ def history(options: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def main() -> int:
-    """Makes a database of its own, and drops it at the end unless it is to be kept; 1 if a goal is
+    """Creates a database and drops it at the end unless `--keep` is given; 1 if a goal is
     missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -308,10 +309,12 @@ def main() -> int:
         "--no-browser",
         dest="browser",
         action="store_false",
-        help="the server alone, without Chromium",
+        help="measure the server only, without Chromium",
     )
     parser.add_argument(
-        "--keep", metavar="NAME", help="a database of this name, made if it is not there, and left"
+        "--keep",
+        metavar="NAME",
+        help="use and keep the database with this name; create it if it does not exist",
     )
     options = parser.parse_args()
     import django
@@ -323,7 +326,7 @@ def main() -> int:
     name = connection.settings_dict["NAME"]
     if options.keep:
         connection.settings_dict["TEST"]["NAME"] = options.keep
-    # Serialized, a history that was kept would be read into memory, row by row.
+    # Serialization would read a kept history into memory, row by row.
     connection.creation.create_test_db(
         verbosity=0, autoclobber=True, serialize=False, keepdb=bool(options.keep)
     )
@@ -331,7 +334,7 @@ def main() -> int:
         project, model = history(options)
         ago = time.time() - model.last_seen_at.timestamp()
         with mock.patch("dashboard.common.clock.unix", lambda: time.time() - ago):
-            return show(figures_of(project, model, options.times, browser=options.browser))
+            return show(measure_pages(project, model, options.times, browser=options.browser))
     finally:
         connection.creation.destroy_test_db(name, verbosity=0, keepdb=bool(options.keep))
 

@@ -1,5 +1,5 @@
-"""The agent beside sentry-sdk and OpenTelemetry in one run, each with its default settings: what
-arrives, and how long an end takes."""
+"""The agent compared with sentry-sdk and OpenTelemetry in one run, each with its default settings:
+delivered calls and shutdown time."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.bench.peer_server import PeerServer
 
 Scenario = Callable[["Run"], str]
 LIMIT = 30.0
-"""Seconds after which a process that does not end is told as such, and killed."""
+"""Seconds after which a process that does not end is reported as hung and killed."""
 
 
 class Run:
-    """One client in one scenario: its server, its job, its ledger."""
+    """One client in one scenario, with its server, its job and its ledger."""
 
     def __init__(self, client: str, folder: Path) -> None:
         self.client = client
@@ -35,7 +35,7 @@ class Run:
         self._cache = self.ledger.with_suffix(".cache")
 
     def start(self, seconds: float, fork_at: float = 0.0) -> subprocess.Popen[bytes]:
-        """The job."""
+        """Starts the job."""
         words = [
             sys.executable,
             "-m",
@@ -57,18 +57,18 @@ class Run:
         )
 
     def arrived(self, more: int = 0) -> str:
-        """How many of the calls arrived."""
+        """Number of delivered calls."""
         made = int.from_bytes(self.ledger.read_bytes(), "little") + more
         return f"{self.server.delivered} of {made}"
 
     def stamp(self, name: str) -> float | None:
-        """The moment that the job wrote down."""
+        """The time that the job wrote to a file."""
         path = Path(f"{self.ledger}.{name}")
         return float(path.read_text()) if path.exists() else None
 
 
 def outage(seconds: float) -> Scenario:
-    """Nobody listens for a while in the middle of the job."""
+    """The server does not listen for `seconds` in the middle of the job."""
 
     def scenario(run: Run) -> str:
         run.server.up()
@@ -84,7 +84,7 @@ def outage(seconds: float) -> Scenario:
 
 
 def html(run: Run) -> str:
-    """A proxy answers 200 with a page for 15 seconds."""
+    """A proxy responds with 200 and an HTML page for 15 seconds."""
     run.server.up()
     job = run.start(45.0)
     time.sleep(5.0)
@@ -96,8 +96,7 @@ def html(run: Run) -> str:
 
 
 def terminated(run: Run) -> str:
-    """SIGTERM after 15 seconds; the next job starts half a second later and makes a few calls of
-    its own."""
+    """SIGTERM after 15 seconds; the next job starts half a second later and makes a few calls."""
     run.server.up()
     job = run.start(60.0)
     time.sleep(15.0)
@@ -111,8 +110,8 @@ def terminated(run: Run) -> str:
 
 
 def forked(run: Run) -> str:
-    """Answers take three seconds for a while, and in the middle of it the process forks; the child
-    makes 20 calls, sends them and ends."""
+    """Responses take three seconds for some time. The process forks meanwhile; the child makes 20
+    calls, sends them and ends."""
     run.server.up()
     began = time.monotonic()
     job = run.start(30.0, 13.0)
@@ -129,17 +128,17 @@ def forked(run: Run) -> str:
 
 
 def dead_at_exit(run: Run) -> str:
-    """Nobody listens when the program ends. What comes after the functions that run at exit is
-    Python's own end."""
+    """The server does not listen when the program ends. The time after the exit functions belongs
+    to Python's own shutdown."""
     job = run.start(5.0)
     try:
         job.wait(5.0 + LIMIT)
     except subprocess.TimeoutExpired:
         job.kill()
-        return f"still there after {LIMIT:.0f} s"
+        return f"still running after {LIMIT:.0f} s"
     now, ended, flushed = time.monotonic(), run.stamp("ended"), run.stamp("flushed")
     return (
-        f"{now - ended:.2f} s, to the end of what runs at exit {flushed - ended:.2f} s"
+        f"{now - ended:.2f} s, to the end of the exit functions {flushed - ended:.2f} s"
         if ended and flushed
         else "died"
     )
@@ -148,23 +147,23 @@ def dead_at_exit(run: Run) -> str:
 SCENARIOS: dict[str, Scenario] = {
     "server away for 20 s": outage(20.0),
     "server away for 45 s": outage(45.0),
-    "a proxy's HTML 200 for 15 s": html,
+    "HTML 200 from a proxy for 15 s": html,
     "SIGTERM, then the next job": terminated,
     "fork while sending": forked,
-    "exit, server away: delay": dead_at_exit,
+    "exit while the server is away: delay": dead_at_exit,
 }
 
 
 def main() -> int:
-    """Prints the table; all of it runs at once and takes about a minute and a half."""
+    """Prints the table; all scenarios run at once and take about a minute and a half."""
     found: dict[tuple[str, str], str] = {}
 
     def measure(name: str, client: str, folder: Path) -> None:
         run = Run(client, folder)
         try:
             found[name, client] = SCENARIOS[name](run)
-        except Exception as error:  # noqa: BLE001 - the other figures are printed in any case
-            found[name, client] = f"no figure: {type(error).__name__}"
+        except Exception as error:  # noqa: BLE001 - the other results are printed in any case
+            found[name, client] = f"no result: {type(error).__name__}"
         run.server.away()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -180,7 +179,7 @@ def main() -> int:
         f"sentry-sdk {version('sentry-sdk')}",
         f"OpenTelemetry {version('opentelemetry-sdk')}",
     )
-    print("| calls that arrived | " + " | ".join(versions) + " |\n|---|---|---|---|")
+    print("| delivered calls | " + " | ".join(versions) + " |\n|---|---|---|---|")
     for name in SCENARIOS:
         print(f"| {name} | " + " | ".join(found[name, client] for client in CLIENTS) + " |")
     wrong = [

@@ -1,10 +1,11 @@
-"""From a rank that compiles alone to the alert: `python -m tests.bench.bench_rank_alarm [--runs
-3]`, about a minute a run.
+"""Time from a compilation on a single rank to the alert: `python -m tests.bench.bench_rank_alarm
+[--runs 3]`, about a minute per run.
 
-The full stack runs in processes of its own (web, worker, beat, PostgreSQL, Redis). Four simulated
-ranks report every 10 s, two and a half seconds after each other. One recompiles a frame, and the
-time is taken from the end of that compilation, and from the report that made it certain (the first
-of the last rank to reach two seconds beyond), until the alert is open in the database."""
+The full stack runs as separate processes (web, worker, beat, PostgreSQL, Redis). Four simulated
+ranks report every 10 s, two and a half seconds apart. One rank recompiles a frame. The benchmark
+measures the time until the alert is open in the database, both from the end of that compilation and
+from the report that confirmed the divergence: the first report of the last rank whose window ends
+at least two seconds after the compilation."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import Compile, Identity, Region, Report, Request
 from compilewatch.wire.sketch import Sketch
 
-import tests.environment  # noqa: F401  # says which Redis
+import tests.environment  # noqa: F401  # selects the Redis
 from tests.bench.table import Row, show
 from tests.dashboard.requests import instance_id
 from tests.flow.stack import Stack, answer_of, wait_for
@@ -38,7 +39,7 @@ FIRST = Compile(
 
 
 @dataclass(frozen=True)
-class Told:
+class Delay:
     """One run, in seconds."""
 
     from_compilation: float
@@ -46,7 +47,7 @@ class Told:
 
 
 class Job:
-    """Ranks of one version, each with windows of its own phase."""
+    """Ranks of one version, each with its own window phase."""
 
     def __init__(self, stack: Stack, run: int) -> None:
         self._stack, self._began = stack, time.time()
@@ -67,8 +68,8 @@ class Job:
         self._seq = [0] * RANKS
 
     def report(self, compiled: dict[int, Compile]) -> tuple[int, float]:
-        """Waits for the next window that ends and posts it; answers with the rank and the window's
-        end."""
+        """Waits for the next window to end and posts it; returns the rank and the end of the
+        window."""
         rank = min(range(RANKS), key=self._until.__getitem__)
         start, end = self._until[rank], self._until[rank] + EVERY
         time.sleep(max(0.0, end - time.time()))
@@ -79,15 +80,15 @@ class Job:
             (self._seq[rank], self._seq[rank]), (start, end), regions=[region], compiles=done
         )
         body = dumps(Request(1, time.time(), self._who[rank], [report]))
-        status, said = answer_of(self._stack.port, self._stack.key, body)
-        assert status == 200, said
+        status, response = answer_of(self._stack.port, self._stack.key, body)
+        assert status == 200, response
         self._until[rank] = end
         return rank, end
 
 
-def run(stack: Stack, number: int) -> Told:
-    """A job of its own: all ranks compile, and then one alone, another frame in each run: what the
-    version before did too is no news."""
+def run(stack: Stack, number: int) -> Delay:
+    """Runs one job: all ranks compile, then one rank compiles alone. Each run uses another frame,
+    since a repetition of an earlier version's divergence opens no alert."""
     job, frame = Job(stack, number), f"step{number}"
     compiled = {rank: replace(FIRST, frame=frame, at=time.time() + 5.0) for rank in range(RANKS)}
     for _ in range(2 * RANKS):
@@ -104,12 +105,12 @@ def run(stack: Stack, number: int) -> Told:
         f"SELECT extract(epoch FROM opened_at) FROM alert WHERE title LIKE '%v{number}:%' OR "
         f"title LIKE '%v{number} %'"
     )
-    [[opened]] = wait_for("the alert", lambda: stack.rows(sql), seconds=90, every=0.05)
-    return Told(float(opened) - alone, float(opened) - certain)
+    [[opened]] = wait_for("the alert is open", lambda: stack.rows(sql), seconds=90, every=0.05)
+    return Delay(float(opened) - alone, float(opened) - certain)
 
 
 def main() -> int:
-    """Prints a line a run, and the longest; 1 if that missed the goal."""
+    """Prints one line per run, and the longest times; 1 if one of them misses the goal."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -121,9 +122,9 @@ def main() -> int:
             stack.start(channel="http://127.0.0.1:9/services/T000/B000/simulated")
             for number in range(1, parser.parse_args().runs + 1):
                 runs.append(run(stack, number))
-                told = runs[-1]
-                print(f"alert {told.from_compilation:.1f} s after the compilation", end=", ")
-                print(f"{told.from_report:.1f} s after the report that made it certain", flush=True)
+                delay = runs[-1]
+                print(f"alert {delay.from_compilation:.1f} s after the compilation", end=", ")
+                print(f"{delay.from_report:.1f} s after the report that confirmed it", flush=True)
         except AssertionError as error:
             raise SystemExit(f"{error}\n{stack.logs()}") from error
         finally:
@@ -131,13 +132,13 @@ def main() -> int:
     return show(
         [
             Row(
-                "certain in the data to the alert, the longest",
+                "confirmation in the data to the alert, longest",
                 "s",
                 max(run.from_report for run in runs),
                 goal=GOAL,
             ),
             Row(
-                "a compilation of one rank alone to the alert, the longest",
+                "compilation on a single rank to the alert, longest",
                 "s",
                 max(run.from_compilation for run in runs),
             ),

@@ -1,10 +1,10 @@
-"""Thousands of agents come back at once: `python -m tests.bench.bench_reconnect [--agents 10000]
-[--outage 300]`.
+"""Simultaneous return of thousands of agents: `python -m tests.bench.bench_reconnect [--agents
+10000] [--outage 300]`.
 
-The outage passes in turned time: each agent's own back-off says when it tries next. From the moment
-of the return on everything is real: each agent opens a connection of its own and sends all windows
-of the outage in one request, tries again as the answer and its back-off tell it, and every
-acknowledged window must be folded, once."""
+The outage is simulated: the back-off of each agent determines the time of its next attempt. From
+the return on, time is real. Each agent opens its own connection, sends all windows of the outage in
+one request, and retries as the response and its back-off require. Every acknowledged window must be
+folded exactly once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Agent:
 
     def __init__(self, number: int, rnd: random.Random, outage: float) -> None:
         self._sender, self._windows = Sender(number, 1), int(outage / WINDOW)
-        # It never sends: what it is asked is when the next try is due.
+        # The agent never sends; only its back-off is used.
         self._backoff = Backoff(FileTransport(""), Outbox(), chance=rnd.random)
         self.next = rnd.random() * WINDOW - outage
         while self.next < 0:
@@ -44,7 +44,7 @@ class Agent:
         self.acked_at = 0.0
 
     def body(self, reports: list[dict[str, Any]]) -> bytes:
-        """All its windows as one request."""
+        """All windows of the agent as one request."""
         now, last = time.time(), self._windows
         windows = [
             {
@@ -62,13 +62,13 @@ class Agent:
         )
 
     def wait(self, retry_after: str) -> float:
-        """Seconds until its next try, after one that failed."""
+        """Seconds until the next attempt after a failed one."""
         self._backoff.failures += 1
         return self._backoff._wait(retry_after)
 
 
 class Crowd:
-    """All agents and what they met."""
+    """All agents and the responses that they received."""
 
     def __init__(self, line: Line, agents: int, outage: float, seed: int) -> None:
         rnd = random.Random(seed)
@@ -92,7 +92,7 @@ class Crowd:
         self.begin = 0.0
 
     async def come_back(self) -> None:
-        """Every agent until it is acknowledged."""
+        """Runs every agent until its windows are acknowledged."""
         self.begin = time.perf_counter()
         await asyncio.gather(*(self._one(agent) for agent in self.agents))
 
@@ -124,32 +124,32 @@ class Crowd:
             raise ConnectionResetError from error
         finally:
             writer.close()
-        told = [
+        waits = [
             line[12:].strip().decode()
             for line in head.split(b"\r\n")
             if line.lower().startswith(b"retry-after:")
         ]
-        return head[9:12].decode(), told[0] if told else ""
+        return head[9:12].decode(), waits[0] if waits else ""
 
     def _now(self) -> float:
         return time.perf_counter() - self.begin
 
-    def said(self) -> str:
-        """What the agents met."""
+    def summary(self) -> str:
+        """Summary of the requests, responses and latencies."""
         done = sorted(agent.acked_at for agent in self.agents)
         latencies = sorted(self.latencies)
         return (
             f"{len(done)} agents, {sum(self.answers.values())} requests, at most "
             f"{max(self.per_second.values())} in a second;"
             f" acknowledged: half after {done[len(done) // 2]:.0f} s, all after {done[-1]:.0f} s;"
-            f" an answer p50 {1e3 * latencies[len(latencies) // 2]:.0f} ms, p99 "
+            f" response p50 {1e3 * latencies[len(latencies) // 2]:.0f} ms, p99 "
             f"{1e3 * latencies[int(0.99 * len(latencies))]:.0f} ms;"
-            f" answers {dict(self.answers)}"
+            f" responses {dict(self.answers)}"
         )
 
 
 def folded(line: Line, windows: int) -> str:
-    """How long after the last answer everything was folded, and whether each window was, once."""
+    """Time from the last response until everything was folded, and the number of folded windows."""
     begin = time.perf_counter()
     while (
         line.rows("SELECT 1 FROM ingest_inbox LIMIT 1")
@@ -159,7 +159,7 @@ def folded(line: Line, windows: int) -> str:
     [[count]] = line.rows("SELECT coalesce(sum(windows), 0) FROM process_minute")
     return (
         f"{count} of {windows} windows folded, the last {time.perf_counter() - begin:.0f} s "
-        "after the last answer"
+        "after the last response"
     )
 
 
@@ -181,7 +181,7 @@ def main() -> None:
             line.worker()
             line.beat()
         asyncio.run(crowd.come_back())
-        print(crowd.said(), flush=True)
+        print(crowd.summary(), flush=True)
         print(folded(line, options.agents * int(options.outage / WINDOW)), flush=True)
     finally:
         line.close()

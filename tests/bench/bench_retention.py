@@ -1,8 +1,8 @@
-"""How large a day is, and how long dropping one holds others up: `python -m
+"""Storage per day, and lock time while old rows are dropped: `python -m
 tests.bench.bench_retention`.
 
-Folds some hours of the demo's fleet and prints `manage.py storage`; then makes rows that are too
-old and drops them in slices."""
+Folds some hours of the demo fleet and prints `manage.py storage`; then creates expired rows and
+drops them in slices."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import tests.environment  # noqa: F401  # settings must be in place before Djang
 
 
 def fill(hours: int) -> int:
-    """Reports of the demo's fleet, a window a minute as it sends its past, and folds them; returns
-    how many."""
+    """Folds reports of the demo fleet with one window per minute, as the fleet sends its history;
+    returns the number of reports."""
     from compilewatch.wire.codec import dumps
     from compilewatch.wire.messages import VERSION, Request
 
@@ -41,8 +41,8 @@ def fill(hours: int) -> int:
 
 
 def drop(days: int) -> None:
-    """Copies every minute of an instance to a number of older days, and drops them while another
-    project keeps them."""
+    """Copies every minute of an instance to a number of older days, and drops the copies while
+    another project keeps its rows."""
     from django.db import connection
 
     from dashboard.common.write_lock import write_transaction
@@ -78,15 +78,15 @@ def drop(days: int) -> None:
     print(
         f"{connection.vendor}: {dropped.rows} rows dropped in {seconds:.1f} s, "
         f"{dropped.rows / seconds:.0f} rows/s;"
-        f" the longest slice held its locks for {dropped.longest_hold * 1e3:.0f} ms"
+        f" longest lock time of a slice {dropped.longest_hold * 1e3:.0f} ms"
     )
 
 
 def main() -> None:
-    """Makes a database of its own, and drops it at the end."""
+    """Creates a database and drops it at the end."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hours", type=int, default=24)
-    parser.add_argument("--days", type=int, default=20, help="old days to drop")
+    parser.add_argument("--days", type=int, default=20, help="number of old days to drop")
     options = parser.parse_args()
     import django
 

@@ -1,8 +1,8 @@
-"""Verdicts by minute for the rules that need no statistics: `python -m
-tests.bench.bench_simple_rules`.
+"""Verdicts by minute for the rules without statistics: `python -m tests.bench.bench_simple_rules`.
 
-Each case has three baseline instances and some candidates, exact and without noise. The checkout in
-`PYTHONPATH` is the judge, so the same file shows the verdicts of an earlier one."""
+Each case has three baseline instances and some candidates, with exact values and no noise. The
+judge comes from the checkout in `PYTHONPATH`, so this file can also show the verdicts of an earlier
+checkout."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dashboard.regressions.judge import Comparison, InstanceMinute, InstanceProc
 
 GIB = 1 << 30
 OLD = -2000
-"""First minute of the baseline's processes, more than a day before the deployment."""
+"""First minute of the baseline processes, more than a day before the deployment."""
 YOUNG = -5
-"""First minute of the candidate's: it is past its warm-up when it is compared."""
+"""First minute of the candidate processes: their warm-up is over when they are compared."""
 ONSET = 100
 Row = Callable[[InstanceMinute], InstanceMinute]
 State = Callable[[InstanceProcessMinute], InstanceProcessMinute]
 
 
 class Case(NamedTuple):
-    """A fleet: `calls` and `state` change the rows of healthy instances."""
+    """A fleet; `calls` and `state` change the rows of healthy instances."""
 
     name: str
     candidates: int
@@ -34,7 +34,7 @@ class Case(NamedTuple):
 
 
 def known(row: InstanceMinute, calls: int, looked_up: int, eager: int = 0) -> InstanceMinute:
-    """A row with that number of calls, of which the agent looked up a part."""
+    """A row with this number of calls; the agent looked up `looked_up` of them."""
     return replace(
         row,
         calls=calls,
@@ -45,39 +45,40 @@ def known(row: InstanceMinute, calls: int, looked_up: int, eager: int = 0) -> In
 
 
 def candidate(row: InstanceMinute | InstanceProcessMinute) -> bool:
-    """Whether the first candidate reported the row."""
+    """True if the first candidate reported the row."""
     return row.instance == "c0"
 
 
 def lone_eager(row: InstanceMinute) -> InstanceMinute:
-    """Twenty calls a minute, two of them looked up; one is eager."""
+    """Twenty calls per minute, two of them looked up; one is eager."""
     return known(row, 20, 2, int(candidate(row) and row.minute == ONSET))
 
 
 def five_in_one_minute(row: InstanceMinute) -> InstanceMinute:
-    """The same with a burst: in one minute twenty calls are looked up and six are eager."""
+    """As `lone_eager`, with a burst: in one minute twenty calls are looked up and six are eager."""
     burst = candidate(row) and row.minute == ONSET
     return known(row, 20, 20 if burst else 2, 6 if burst else 0)
 
 
 def rare_and_eager(row: InstanceMinute) -> InstanceMinute:
-    """Five calls a minute, one looked up every second minute; all of the candidate's are eager."""
+    """Five calls per minute, one looked up every second minute; all calls of the candidate are
+    eager."""
     looked_up = row.minute % 2
     return known(row, 5, looked_up, looked_up if row.arm == "candidate" else 0)
 
 
 def rare_and_looked_up(row: InstanceMinute) -> InstanceMinute:
-    """The same with every call looked up."""
+    """As `rare_and_eager`, with every call looked up."""
     return known(row, 5, 5, 5 if row.arm == "candidate" else 0)
 
 
 def one_canary_eager(row: InstanceMinute) -> InstanceMinute:
-    """Sixty calls a minute, six looked up; one of three candidates runs eager from its start."""
+    """Sixty calls per minute, six looked up; one of three candidates runs eager from its start."""
     return known(row, 60, 6, 6 if candidate(row) else 0)
 
 
 def errors_for(minutes: int, share: float) -> Row:
-    """Calls of the first candidate fail for some minutes, from the middle of a minute on."""
+    """Calls of the first candidate fail for some minutes, starting in the middle of a minute."""
 
     def failing(row: InstanceMinute) -> InstanceMinute:
         since = row.minute - ONSET
@@ -94,24 +95,24 @@ def errors_for(minutes: int, share: float) -> Row:
 
 
 def memory(row: InstanceProcessMinute, peak: float, held: float) -> InstanceProcessMinute:
-    """Peak and memory in use in GiB."""
+    """Peak memory and memory in use, in GiB."""
     return replace(row, gpu_peak=int(peak * GIB), gpu_allocated=int(held * GIB))
 
 
 def climbing_peak(row: InstanceProcessMinute) -> InstanceProcessMinute:
-    """The running maximum of a young process nears that of an old one over hours; what is in use
-    stays the same."""
+    """Over hours, the running maximum of a young process approaches the maximum of an old process;
+    memory in use stays constant."""
     return memory(row, 40 - 12 * exp(-row.age / 240) if row.arm == "candidate" else 40, 27)
 
 
 def settling(row: InstanceProcessMinute) -> InstanceProcessMinute:
-    """What a young process holds rises by 6 % over its first hours, and stays there."""
+    """Memory in use of a young process rises by 6% over the first hours and then stays constant."""
     held = 27 * (1 + 0.06 * (1 - exp(-row.age / 60))) if row.arm == "candidate" else 27
     return memory(row, 40, held)
 
 
 def leaking(row: InstanceProcessMinute) -> InstanceProcessMinute:
-    """What the candidate holds grows by 2 % an hour."""
+    """Memory in use of the candidate grows by 2% per hour."""
     held = 27 * exp(0.02 * row.age / 60) if row.arm == "candidate" else 27
     return memory(row, max(30, held + 1), held)
 
@@ -139,16 +140,16 @@ CASES = (
     ),
     Case("young process, climbing peak, memory in use level", 3, 720, state=climbing_peak),
     Case("young process, memory in use settles", 3, 720, state=settling),
-    Case("leak of 2 % an hour", 3, 720, state=leaking),
-    Case("5 % of calls fail for 5 minutes", 3, 240, errors_for(5, 0.05)),
+    Case("leak of 2% an hour", 3, 720, state=leaking),
+    Case("5% of calls fail for 5 minutes", 3, 240, errors_for(5, 0.05)),
     Case("half of all calls fail for 5 minutes", 3, 240, errors_for(5, 0.5)),
-    Case("5 % of calls fail for 15 minutes", 3, 240, errors_for(15, 0.05)),
-    Case("5 % of calls fail for good", 3, 240, errors_for(10_000, 0.05)),
+    Case("5% of calls fail for 15 minutes", 3, 240, errors_for(15, 0.05)),
+    Case("5% of calls fail for good", 3, 240, errors_for(10_000, 0.05)),
 )
 
 
 def verdicts(case: Case) -> list[tuple[int, str]]:
-    """Every change of the verdict with its minute, after the judge took a day of the baseline."""
+    """Every change of the verdict with its minute, after a day of baseline minutes."""
     comparison = Comparison(0, with_past=True)
     base, cand = [f"b{n}" for n in range(3)], [f"c{n}" for n in range(case.candidates)]
     for minute in range(-1440, case.minutes):
@@ -179,11 +180,11 @@ def verdicts(case: Case) -> list[tuple[int, str]]:
 
 
 def main() -> None:
-    """Prints one line a case."""
+    """Prints one line per case."""
     for case in CASES:
-        said = [f"{verdict} at {minute}" for minute, verdict in verdicts(case) if minute]
+        changes = [f"{verdict} at {minute}" for minute, verdict in verdicts(case) if minute]
         print(
-            f"| {case.name} | {' · '.join(said).replace('_', ' ') or 'not enough data'} |",
+            f"| {case.name} | {' · '.join(changes).replace('_', ' ') or 'not enough data'} |",
             flush=True,
         )
 

@@ -1,4 +1,4 @@
-"""What a sketch costs: adding values in bulk and merging many small sketches; prints the best of
+"""Cost of a sketch: adding values in bulk and merging many small sketches. Prints the best of
 several rounds."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> int:
 
     add_ns = best(lambda: Sketch.of(values)) / VALUES * 1e9
     merge_ms = best(merge) * 1e3
-    print(f"{'add, in bulk, ns a value':36} {add_ns:8.1f}  goal <= {GOAL_ADD}")
+    print(f"{'add in bulk, ns per value':36} {add_ns:8.1f}  goal <= {GOAL_ADD}")
     print(f"{'merge 10,000 sketches of ten, ms':36} {merge_ms:8.1f}  goal <= {GOAL_MERGE}")
     return 0 if add_ns <= GOAL_ADD and merge_ms <= GOAL_MERGE else 1
 

@@ -1,8 +1,8 @@
-"""What the agent adds to the start and the end of a process, beside its peers: fresh processes in
-turn, and their medians.
+"""Time that the agent adds to process start and exit, compared with its peers: fresh processes that
+run alternately, as medians.
 
-Imports are told in processor time, which other processes of the machine change least; `init` and
-exits in time that passes."""
+Imports are measured in processor time, which depends least on other load; `init` and exit are
+measured in wall time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.bench.table import Row, show
 ROUNDS, TORCH_ROUNDS = 5, 7
 IMPORT_MS, INIT_MS, EXIT_MS = 20.0, 5.0, 50.0
 IMPORT_RATIO = 0.31
-"""Of prometheus_client, which took 64 ms where the goal of 20 ms was set."""
+"""Goal relative to prometheus_client, which took 64 ms when the goal of 20 ms was set."""
 
 IMPORTS = {
     "compilewatch": "compilewatch",
@@ -72,7 +72,7 @@ SENTRYS = (
 
 
 def imports() -> list[Row]:
-    """Processor time of the first import, in a process that has loaded nothing else."""
+    """Processor time of the first import, in a process that has imported nothing else."""
     found = in_turn({name: TIMED.format(module=module) for name, module in IMPORTS.items()}, ROUNDS)
     if found["compilewatch"]["torch"]:
         raise SystemExit("importing compilewatch loaded torch")
@@ -87,7 +87,8 @@ def imports() -> list[Row]:
 
 
 def starts() -> list[Row]:
-    """First use of the package, and `init`, by what the job has imported before."""
+    """Time of the first use of the package and of `init`, by the modules that the job has
+    imported."""
     bare = in_turn({"bare": BEGIN.format(before=""), "sentry": SENTRY}, ROUNDS)
     befores = {"torch": "import torch", "dynamo": "import torch._dynamo"}
     torch = in_turn(
@@ -111,7 +112,7 @@ def starts() -> list[Row]:
 
 
 def exits() -> list[Row]:
-    """What runs at exit, with a server that answers and one that is away."""
+    """Time of the exit functions, with a responding server and with an unreachable one."""
     server = PeerServer()
     server.up()
     dsn = server.url.replace("://", "://key@") + "/1"
@@ -128,7 +129,7 @@ def exits() -> list[Row]:
     server.away()
     return [
         Row(
-            "exit, the server answers",
+            "exit, server responds",
             "ms",
             found["ours"]["ms"],
             found["sentry"]["ms"],
@@ -136,7 +137,7 @@ def exits() -> list[Row]:
             EXIT_MS,
         ),
         Row(
-            "exit, nobody listens",
+            "exit, server unreachable",
             "ms",
             found["ours, away"]["ms"],
             found["sentry, away"]["ms"],

@@ -1,9 +1,10 @@
 """Stops and reloads of the web process under load: `python -m tests.bench.bench_stops [--stops 20]
 [--servers granian gunicorn]`.
 
-While agents send, the server gets SIGTERM, has to end by itself, and starts again; then SIGHUP, by
-which it takes new workers; then one worker is killed. What was acknowledged must be stored, once;
-what broke off is sent again by the agents and must not count twice."""
+While agents send, the server receives SIGTERM, must end without SIGKILL, and starts again. Then
+SIGHUP makes the server replace its workers, and finally one worker is killed. Every acknowledged
+report must be stored exactly once. Agents resend reports of broken connections, which must not
+count twice."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ LOADED = 1.2
 
 @dataclass
 class Outcome:
-    """What a number of stops or reloads did."""
+    """Results of a number of stops, reloads or kills."""
 
     took: list[float] = field(default_factory=list)
     hung: int = 0
@@ -34,9 +35,9 @@ class Outcome:
     doubled: int = 0
     acknowledged: int = 0
 
-    def note(self, line: Line, said: str, ledger: dict[str, int]) -> None:
-        """Adds what the generator saw, and what the database holds of it."""
-        figures = json.loads(said)
+    def note(self, line: Line, printed: str, ledger: dict[str, int]) -> None:
+        """Adds the results of the generator and compares its ledger with the stored rows."""
+        figures = json.loads(printed)
         self.acknowledged += figures["acknowledged"]
         self.broken += figures["broken"]
         for status, count in figures["refused"].items():
@@ -54,15 +55,15 @@ class Outcome:
         """One line of the table."""
         times = f"{median(self.took):.2f} s, longest {max(self.took):.2f} s" if self.took else "-"
         return (
-            f"{name:20} {len(self.took)} clean, {self.hung} had to be killed; took "
+            f"{name:20} {len(self.took)} clean, {self.hung} killed after the limit; took "
             f"{times}; {self.acknowledged} acknowledged,"
-            f" {self.broken} broken off, refused {self.refused or 'none'}, lost "
+            f" {self.broken} broken, refused {self.refused or 'none'}, lost "
             f"{self.lost}, counted twice {self.doubled}"
         )
 
 
 def stop(line: Line, server: str, outcome: Outcome) -> None:
-    """SIGTERM, until the process has ended, and a new one at once."""
+    """Sends SIGTERM, waits for the process to end, and starts a new one."""
     took = line.stop("web", wait=ENDS_WITHIN)
     if took == float("inf"):
         outcome.hung += 1
@@ -72,7 +73,7 @@ def stop(line: Line, server: str, outcome: Outcome) -> None:
 
 
 def reload(line: Line, server: str, outcome: Outcome) -> None:
-    """SIGHUP, until every worker is another process."""
+    """Sends SIGHUP and waits until every worker is a new process."""
     main = line.processes["web"]
     before = children(main.pid)
     begin = time.perf_counter()
@@ -87,7 +88,7 @@ def reload(line: Line, server: str, outcome: Outcome) -> None:
 
 
 def kill(line: Line, server: str, outcome: Outcome) -> None:
-    """SIGKILL to one worker, until another has taken its place."""
+    """Sends SIGKILL to one worker and waits for its replacement."""
     main = line.processes["web"]
     before = children(main.pid)
     begin = time.perf_counter()
@@ -102,7 +103,7 @@ def kill(line: Line, server: str, outcome: Outcome) -> None:
 
 
 def children(pid: int) -> set[int]:
-    """The processes that this one started and that still run."""
+    """Running child processes of a process."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children") as file:  # noqa: PTH123  # not a file
             return {int(child) for child in file.read().split()}
@@ -111,8 +112,8 @@ def children(pid: int) -> set[int]:
 
 
 def disturbed(line: Line, server: str, times: int, act: object) -> Outcome:
-    """Loads the server, acts on it in the middle, and compares what was acknowledged with what is
-    stored."""
+    """Loads the server, disturbs it in the middle, and compares the acknowledged with the stored
+    reports."""
     outcome = Outcome()
     ledger = str(line.folder / "ledger.json")
     for _ in range(times):
@@ -120,19 +121,19 @@ def disturbed(line: Line, server: str, times: int, act: object) -> Outcome:
         generator = line.load_start(seconds=2 * LOADED + 4, ledger=ledger)
         time.sleep(LOADED + 1)
         act(line, server, outcome)  # type: ignore[operator]
-        said = generator.communicate()[0]
+        printed = generator.communicate()[0]
         with open(ledger) as file:  # noqa: PTH123  # a path of ours
-            outcome.note(line, said, json.load(file))
+            outcome.note(line, printed, json.load(file))
     return outcome
 
 
 def main() -> None:
-    """Prints one line a server and kind of disturbance."""
+    """Prints one line per server and kind of disturbance."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--stops", type=int, default=20)
-    parser.add_argument("--reloads", type=int, default=5, help="and as many kills")
+    parser.add_argument("--reloads", type=int, default=5, help="number of reloads, and of kills")
     parser.add_argument("--servers", nargs="+", default=["granian", "gunicorn"])
     options = parser.parse_args()
     line = Line("postgresql")

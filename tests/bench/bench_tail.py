@@ -1,6 +1,6 @@
-"""The slowest of ten million calls on eight threads while the dashboard swallows what it is sent:
-bare, watched, watched without the agent's thread, and with prometheus_client; each in a process of
-its own, in turn."""
+"""The slowest of ten million calls on eight threads while the dashboard accepts connections without
+a response: bare, watched, watched without the agent's thread, and with prometheus_client. Each
+variant runs in its own process, alternately."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ WAYS = ("bare", "watch", "watch, no thread", "prometheus_client")
 
 
 def main() -> int:
-    """Prints the table; what the threads of a process do to each other is in the bare figures
-    too."""
+    """Prints the table. The bare results also include the contention between the threads of a
+    process."""
     with socket.socket() as hole:
         hole.bind(("127.0.0.1", 0))
         hole.listen(64)
@@ -66,10 +66,10 @@ def main() -> int:
     peer, rows = found["prometheus_client"], []
     for way in WAYS[:-1]:
         for figure, unit in (("p50", "us"), ("p999", "us"), ("max", "ms")):
-            # The slowest call is a thread that waited for the interpreter: chance decides on which
-            # side.
+            # The slowest call is a thread that waited for the interpreter lock; either variant may
+            # have it by chance.
             goals = {"goal_ratio": 1.0} if way == "watch" and figure != "max" else {}
-            shown = {"p50": "median", "p999": "99.9 %", "max": "slowest"}[figure]
+            shown = {"p50": "median", "p999": "99.9%", "max": "slowest"}[figure]
             rows.append(
                 Row(
                     f"8 threads, {way}: {shown}",

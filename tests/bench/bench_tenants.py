@@ -1,11 +1,11 @@
-"""What a hostile project does to another one of the same dashboard: `python -m
+"""Effect of a hostile project on another project of the same dashboard: `python -m
 tests.bench.bench_tenants --minutes 10`.
 
-The full stack (PostgreSQL, granian, a Celery worker with two processes, beat) serves both. The
-first project sends reports and reads pages, alone and then next to the hostile one, which floods
-with ten times as many, sends reports that the database refuses, spoiled bodies, and slow clients,
-and asks for its own widest pages. Printed are the fold lag, pages and reports of the first project,
-and its ledger."""
+The full stack (PostgreSQL, granian, a Celery worker with two processes, beat) serves both projects.
+The first project sends reports and reads pages, first alone and then next to the hostile project.
+The hostile project sends ten times as many reports, reports that the database rejects, corrupted
+bodies and requests from slow clients, and requests its own largest pages. The output shows the fold
+lag, pages and reports of the first project, and its ledger."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from tests.bench.table import Row, show
 from tests.bench.tenant_work import Tenants, lags
 
 GOAL = 2.0
-"""Times the usual value."""
+"""Maximum factor over the usual value."""
 
 
 def shape(tenants: Tenants, *, seconds: float, hostile: bool) -> dict[str, Any]:
-    """The first project for so long: lags and pages in seconds, and what its generator counted."""
+    """Runs the first project for `seconds`: lags and pages in seconds, and the results of its
+    generator."""
     honest = tenants.honest_start(seconds=seconds)
     others = tenants.hostile_start(seconds=seconds) if hostile else []
     pages = Pages(
@@ -44,14 +45,14 @@ def shape(tenants: Tenants, *, seconds: float, hostile: bool) -> dict[str, Any]:
     }
 
 
-def said(name: str, one: dict[str, Any]) -> str:
-    """One line for people."""
+def summary(name: str, one: dict[str, Any]) -> str:
+    """One line to read."""
     reports, lag = one["reports"], one["lag"]
     return (
-        f"{name}: fold lag p50 {median(lag):.2f} s, p95 {p95(lag):.2f} s, most "
+        f"{name}: fold lag p50 {median(lag):.2f} s, p95 {p95(lag):.2f} s, max "
         f"{max(lag):.2f} s ({len(lag)} reports)"
         f"; pages p50 {1000 * median(one['pages']):.0f} ms, p95 "
-        f"{1000 * p95(one['pages']):.0f} ms, most {1000 * max(one['pages']):.0f} ms"
+        f"{1000 * p95(one['pages']):.0f} ms, max {1000 * max(one['pages']):.0f} ms"
         f" ({len(one['pages'])} pages, {one['failed']} failed); reports acknowledged "
         f"{reports['acknowledged']},"
         f" refused {reports['refused'] or 'none'}, p50 {reports['p50']:.0f} ms, p99 "
@@ -60,22 +61,22 @@ def said(name: str, one: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Prints a line a shape, the ledger, and the table."""
+    """Prints one line per shape, the ledger, and the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=10, help="next to the hostile project")
-    parser.add_argument("--usual-minutes", type=float, default=3, help="alone, before")
+    parser.add_argument("--minutes", type=float, default=10, help="minutes under load")
+    parser.add_argument("--usual-minutes", type=float, default=3, help="minutes alone")
     options = parser.parse_args()
     tenants = Tenants()
     try:
         shape(
             tenants, seconds=20, hostile=False
-        )  # the pages have rows to show, and the programs are warm
+        )  # fills the pages with rows and warms the processes
         usual = shape(tenants, seconds=60 * options.usual_minutes, hostile=False)
-        print(said("alone", usual), flush=True)
-        beside = shape(tenants, seconds=60 * options.minutes, hostile=True)
-        print(said(f"next to a hostile project for {options.minutes:g} min", beside), flush=True)
+        print(summary("alone", usual), flush=True)
+        loaded = shape(tenants, seconds=60 * options.minutes, hostile=True)
+        print(summary(f"hostile project for {options.minutes:g} min", loaded), flush=True)
         differs = tenants.ledger_differs()
         print(
             f"ledger of the first project: {tenants.acknowledged} reports acknowledged, "
@@ -88,7 +89,7 @@ def main() -> int:
         Row(
             f"{what} next to a hostile project, {name}",
             "ms",
-            1000 * at(beside[key]),
+            1000 * at(loaded[key]),
             1000 * at(usual[key]),
             "alone",
             goal_ratio=GOAL,
@@ -97,7 +98,7 @@ def main() -> int:
         for name, at in (("p50", median), ("p95", p95))
     ]
     return show(rows) or int(
-        differs != 0 or bool(beside["reports"]["refused"]) or beside["failed"] > 0
+        differs != 0 or bool(loaded["reports"]["refused"]) or loaded["failed"] > 0
     )
 
 

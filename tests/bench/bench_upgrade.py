@@ -1,6 +1,6 @@
-"""How long an upgrade holds others up: a PostgreSQL database of an earlier release with millions of
-rows is migrated while a writer and a reader of that release go on: `python -m tests.services python
--m tests.bench.bench_upgrade --rows 5000000`."""
+"""Blocking during an upgrade: migrates a PostgreSQL database of an earlier release with millions of
+rows while a writer and a reader of that release continue: `python -m tests.services python -m
+tests.bench.bench_upgrade --rows 5000000`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ EARLIER = (
     ("projects", ""),
     ("regressions", ""),
 )
-"""Up to where the earlier release had come; an empty name: everything, for nothing came since."""
+"""The last migration of each app in the earlier release. An empty name means all migrations, since
+the app has no newer ones."""
 FORWARD = (("fleet", "0016"), ("fleet", "0018"), ("fleet", "0019"), ("fleet", "0020"), ("", ""))
 BACK = (("fleet", "0019"),)
 LIMIT_MILLISECONDS, QUIET_SECONDS = 200.0, 5.0
@@ -37,7 +38,8 @@ PARTITIONS = (
 
 
 def database_make(stack: Stack, rows: int, today: int) -> tuple[int, int, int]:
-    """The earlier release's schema with that many rows; returns its project, model and version."""
+    """The schema of the earlier release with this number of rows; returns its project, model and
+    version."""
     for app, name in EARLIER:
         stack.manage("migrate", app, *([name] if name else []), "--verbosity=0")
     stack.manage("shell", "-v", "0", "-c", PARTITIONS.format(today=today))
@@ -62,7 +64,8 @@ def database_make(stack: Stack, rows: int, today: int) -> tuple[int, int, int]:
 
 
 def step(stack: Stack, loads: dict[str, Load], name: str, words: tuple[str, ...]) -> list[Row]:
-    """One migration, or a pause where there are no words: the longest statement of each load."""
+    """Runs one migration, or pauses if there are no words; reports the longest statement of each
+    load."""
     began = time.monotonic()
     if name == "without a migration":
         time.sleep(QUIET_SECONDS)
@@ -86,7 +89,7 @@ def step(stack: Stack, loads: dict[str, Load], name: str, words: tuple[str, ...]
 
 
 def main() -> int:
-    """1 if a statement waited for longer than the limit, or one failed."""
+    """1 if a statement waited longer than the limit or failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What `watch` adds to a call, beside what its peers add: short rounds in turn, and their
+"""Cost that `watch` adds to a call, compared with its peers: short alternating rounds, as
 medians."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLAIN, FULL, SHORT = (
 )
 BINNED = "binned later, on the agent's thread"
 GOALS = {PLAIN: (400, 0.45), FULL: (700, 0.78), SHORT: (400, 0.45)}
-"""Nanoseconds are those of a machine on which the peer takes 900; the ratios hold on any, and
+"""Nanoseconds assume a machine on which the peer takes 900 ns; the ratios hold on any machine and
 decide."""
 
 
@@ -34,7 +34,7 @@ def no_op(*args: Any) -> None:
 
 
 def per_call(fn: Callable[..., Any], *args: Any) -> float:
-    """Nanoseconds of one call in a loop."""
+    """Nanoseconds per call in a loop."""
     began = time.perf_counter_ns()
     for _ in range(CALLS):
         fn(*args)
@@ -42,8 +42,8 @@ def per_call(fn: Callable[..., Any], *args: Any) -> float:
 
 
 def answered(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose every call has one guard lookup that hit; what torch does for it is not ours
-    to count."""
+    """A function whose calls each have one guard lookup with a hit; torch's own cost of the lookup
+    is not included."""
 
     def looked_up(*args: Any) -> Any:
         RECORDER.thread_local.call.hits += 1
@@ -53,8 +53,8 @@ def answered(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sampled(name: str) -> Callable[..., Any]:
-    """A watched function of which the agent times one call in 128, as it does with a very short
-    region that is called without a pause."""
+    """A watched function for which the agent times one call in 128, as for a very short region in a
+    tight loop."""
     short = compilewatch.watch(no_op, name=name)
     short()
     [line] = [line for line in RECORDER._all_buffers if line.region.name == name]
@@ -64,8 +64,8 @@ def sampled(name: str) -> Callable[..., Any]:
 
 
 def measure() -> dict[str, float]:
-    """Added nanoseconds per call, by way of measuring. Peers with a thread of their own come last,
-    so that they disturb nobody."""
+    """Added nanoseconds per call, by method. Peers with their own thread come last, so that they do
+    not disturb the others."""
     RECORDER.get_thread_state()
     quiet, busy = list(PEERS)[:QUIET], list(PEERS)[QUIET:]
     peers = {name: timed(no_op, PEERS[name]()) for name in quiet}
@@ -91,7 +91,7 @@ def measure() -> dict[str, float]:
         rounds[BINNED].append((time.thread_time_ns() - began) / max(1, binned))
         RECORDER.sampler.flush_counts(
             RECORDER._all_buffers
-        )  # as the agent's thread does once a second; a region that nobody settles is timed
+        )  # as the agent's thread does once a second; without it, every call of a region is timed
     for name in busy:
         peer = timed(no_op, PEERS[name]())
         rounds[name] = [per_call(peer) - per_call(no_op) for _ in range(BUSY_ROUNDS)]

@@ -1,16 +1,17 @@
-"""How many reports a second the whole line keeps up with: `python -m tests.bench.bench_whole_line
+"""Reports per second that the whole pipeline sustains: `python -m tests.bench.bench_whole_line
 [--workers 1 2 4] [--minutes 10]`.
 
 Web, fold workers, beat, PostgreSQL, Redis and the load generator share the machine. Each instance
-sends every 10 s, as agents do, so a rate of 1,500/s is 15,000 instances. Rates are tried upwards
-for a minute each; the last one whose fold lag (the age of the oldest report that waits, looked at
-each second) has a p99 of at most 5 s runs for the whole time. Every run begins with thousands of
-instances that nobody knew; its first 20 s count for what is acknowledged and not for the lag
-(bench_reconnect measures such an arrival). At the end every acknowledged report must be folded,
-once; `of unknown outcome` are those whose answer did not come before the run ended.
+sends every 10 s, as agents do, so 1,500 reports/s are 15,000 instances. Rates increase, with one
+minute for each. The fold lag is the age of the oldest waiting report, sampled each second. The last
+rate with a fold lag p99 of at most 5 s runs for the whole time. Every run starts with thousands of
+new instances; its first 20 s count for the acknowledged reports but not for the lag
+(bench_reconnect measures such an arrival). At the end every acknowledged report must be folded
+exactly once. `unknown outcome` counts the reports whose response did not arrive before the run
+ended.
 
-On a larger machine `--cores 0 1` keeps the line's processes on two cores and leaves the generator
-the others; whoever starts PostgreSQL and Redis keeps them there too (`taskset`)."""
+On a larger machine `--cores 0 1` pins the pipeline to two cores and leaves the other cores to the
+generator. PostgreSQL and Redis must be pinned where they are started (`taskset`)."""
 
 from __future__ import annotations
 
@@ -34,9 +35,9 @@ PARTS = ("web", "workers", "database")
 
 @dataclass
 class Run:
-    """One rate for some time: what was acknowledged and folded, the lags in seconds, processor
-    microseconds and bytes of PostgreSQL's write-ahead log a report; the log counts whatever else
-    that server did meanwhile."""
+    """One rate for some time: acknowledged and folded reports, lags in seconds, and processor
+    microseconds and bytes of PostgreSQL's write-ahead log per report. The log includes all other
+    writes of the PostgreSQL server."""
 
     rate: float
     figures: dict[str, Any]
@@ -48,17 +49,17 @@ class Run:
 
     @property
     def lag(self) -> float:
-        """The p99 of the fold lag, within what was seen however few the looks."""
+        """The p99 of the fold lag, limited to the observed range if there are few samples."""
         return quantiles(self.lags, n=100, method="inclusive")[98]
 
     @property
     def usual_lag(self) -> float:
-        """Its median."""
+        """The median of the fold lag."""
         return median(self.lags)
 
     @property
     def kept_up(self) -> bool:
-        """Whether nearly all that was offered was taken, and folded in time."""
+        """True if nearly all offered reports were accepted and folded in time."""
         return (
             self.lag <= LAG_GOAL
             and self.figures["rate"] >= 0.97 * self.rate
@@ -74,13 +75,13 @@ class Run:
             f"{self.figures['p99']:6.1f} ms"
             f"  {lag}  refused {self.figures['refused'] or 'none'}  drained after "
             f"{self.drained:.0f} s"
-            f"  {self.books}  processor us a report: {cost}, generator {self.cost['generator']:.0f}"
-            f"  log {self.log_bytes:.0f} B a report"
+            f"  {self.books}  processor us per report: {cost}, generator {self.cost['generator']:.0f}"
+            f"  log {self.log_bytes:.0f} B per report"
         )
 
 
 class Fleet:
-    """A running line, and what it has been offered so far."""
+    """A running pipeline, and the load offered to it until now."""
 
     def __init__(self, database: str, workers: int, cores: Collection[int]) -> None:
         self.line, self.workers = Line(database, cores), workers
@@ -91,7 +92,7 @@ class Fleet:
             self.line.beat()
 
     def offer(self, rate: float, seconds: float) -> Run:
-        """Loads the line at that rate and waits until it has folded everything."""
+        """Loads the pipeline at this rate and waits until everything is folded."""
         before, others, logged = self._processor(), others_of(self._folded()), self._logged()
         ledger = self.line.folder / "ledger.json"
         instances = int(rate * SENDS_EVERY)
@@ -175,7 +176,7 @@ class Fleet:
 
 
 def climb(fleet: Fleet, rates: list[float], seconds: float) -> float:
-    """The highest of the rates that the line keeps up with; prints each."""
+    """The highest rate that the pipeline sustains; prints each."""
     best = 0.0
     for rate in rates:
         run = fleet.offer(rate, seconds)
@@ -187,14 +188,14 @@ def climb(fleet: Fleet, rates: list[float], seconds: float) -> float:
 
 
 def main() -> None:
-    """Prints one line a rate."""
+    """Prints one line per rate."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--database", default="postgresql", choices=sorted(RATE_GOAL))
     parser.add_argument("--workers", type=int, nargs="+", default=[1])
     parser.add_argument(
-        "--cores", type=int, nargs="+", default=[], help="the line's; all if none is named"
+        "--cores", type=int, nargs="+", default=[], help="cores of the pipeline (default: all)"
     )
     parser.add_argument(
         "--rates", type=float, nargs="+", default=[400, 600, 800, 1000, 1250, 1500, 1750, 2000]

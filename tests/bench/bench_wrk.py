@@ -1,10 +1,11 @@
-"""The full stack under as much as wrk can send: `python -m tests.bench.bench_wrk --seconds 60
+"""The full stack under maximum load from wrk: `python -m tests.bench.bench_wrk --seconds 60
 --connections 400` (wrk must be installed).
 
-Bodies are encoded before. First a usual rate is sent and pages are read, then wrk keeps every
-connection busy. Printed are what was offered and acknowledged, pages while that lasts, how long
-until pages are as usual and until everything is folded, and the ledger: of each instance at least
-what was acknowledged is stored, and of all of them at most what was under way besides."""
+Bodies are encoded in advance. First a usual rate is sent and pages are read, then wrk keeps every
+connection busy. The output shows the offered and acknowledged reports, the page times during the
+overload, the time until pages are back to normal and everything is folded, and the ledger. For each
+instance, at least the acknowledged reports must be stored. In total, the additional stored reports
+may not exceed the requests in flight."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ GOAL_RECOVERY_S = 10.0
 
 
 def pages_while(line: Line, cookie: str, seconds: float, done: Event | None = None) -> Pages:
-    """A person who reads pages for so long, or until it is done."""
+    """A person who reads pages for `seconds`, or until `done` is set."""
     pages = Pages(line.port, cookie, paths_read(line, "bench"), PAGES_A_SECOND)
     pages.start()
     (done or Event()).wait(seconds)
@@ -40,7 +41,7 @@ def pages_while(line: Line, cookie: str, seconds: float, done: Event | None = No
 def overload(
     line: Line, folder: Path, cookie: str, *, seconds: float, connections: int
 ) -> tuple[Wrk, Pages]:
-    """wrk, and a person who reads pages meanwhile."""
+    """Runs wrk while a person reads pages."""
     found, done = list[Wrk](), Event()
 
     def run() -> None:
@@ -57,8 +58,8 @@ def overload(
 
 
 def recovery(line: Line, cookie: str, usual: float) -> tuple[float, float]:
-    """Seconds from now until three pages in turn take at most twice the usual time, and until
-    nothing waits to be folded."""
+    """Seconds from now until three consecutive pages take at most twice the usual time, and until
+    no report waits for the fold."""
     began, quick, again = time.monotonic(), 0, 0.0
     paths = paths_read(line, "bench")
     while quick < 3 and time.monotonic() - began < 300:
@@ -72,8 +73,8 @@ def recovery(line: Line, cookie: str, usual: float) -> tuple[float, float]:
 
 
 def ledger(line: Line, acknowledged: dict[str, int]) -> tuple[int, int]:
-    """How many reports that were acknowledged are not stored, and how many are stored beyond those,
-    which is at most what was under way."""
+    """Number of acknowledged reports that are not stored, and of stored reports beyond the
+    acknowledged ones. The second number is at most the number of requests in flight."""
     query = "SELECT i.instance_id, sum(r.calls) FROM region_minute r JOIN instance i ON i.id = r.instance_id GROUP BY 1"
     stored = {instance: int(calls) / CALLS for instance, calls in line.rows(query)}
     missing = sum(
@@ -82,16 +83,16 @@ def ledger(line: Line, acknowledged: dict[str, int]) -> tuple[int, int]:
     return round(missing), round(sum(stored.values()) - sum(acknowledged.values()) + missing)
 
 
-def said(name: str, pages: Pages) -> str:
-    """What the person saw."""
+def summary(name: str, pages: Pages) -> str:
+    """Page times of the person, as one line."""
     return (
         f"{name}: pages p50 {1000 * median(pages.seconds):.0f} ms, p95 {1000 * p95(pages.seconds):.0f} ms,"
-        f" most {1000 * max(pages.seconds):.0f} ms ({len(pages.seconds)} pages, {pages.failed} failed)"
+        f" max {1000 * max(pages.seconds):.0f} ms ({len(pages.seconds)} pages, {pages.failed} failed)"
     )
 
 
 def run(line: Line, folder: Path, options: argparse.Namespace) -> int:
-    """Prints a line a phase and the table."""
+    """Prints one line per phase and the table."""
     line.serve("granian")
     line.worker(concurrency=2)
     line.beat()
@@ -101,7 +102,7 @@ def run(line: Line, folder: Path, options: argparse.Namespace) -> int:
     usual = pages_while(line, cookie, options.usual)
     counted = json.loads(half.communicate()[0])
     print(
-        f"{said('usual', usual)}; reports acknowledged {counted['rate']:.0f}/s, p99 {counted['p99']:.0f} ms",
+        f"{summary('usual', usual)}; reports acknowledged {counted['rate']:.0f}/s, p99 {counted['p99']:.0f} ms",
         flush=True,
     )
     size = bodies_write(
@@ -117,24 +118,24 @@ def run(line: Line, folder: Path, options: argparse.Namespace) -> int:
     answered = wrk.statuses.total()
     print(
         f"wrk with {options.connections} connections for {wrk.seconds:.0f} s: offered {answered / wrk.seconds:.0f}/s, acknowledged"
-        f" {wrk.statuses[200] / wrk.seconds:.0f}/s, statuses {dict(wrk.statuses)}, broken or late {wrk.errors}, p50 {wrk.p50:.0f} ms,"
-        f" p99 {wrk.p99:.0f} ms\n{said('meanwhile', pages)}",
+        f" {wrk.statuses[200] / wrk.seconds:.0f}/s, statuses {dict(wrk.statuses)}, broken or timed out {wrk.errors}, p50 {wrk.p50:.0f} ms,"
+        f" p99 {wrk.p99:.0f} ms\n{summary('during the overload', pages)}",
         flush=True,
     )
     again, folded = recovery(line, cookie, p95(usual.seconds))
     missing, beyond = ledger(line, wrk.acknowledged)
     others = warm + counted["acknowledged"]
-    print(f"pages as usual after {again:.1f} s, everything folded after {folded:.0f} s; acknowledged and not stored: {missing}; stored"
-          f" beyond what wrk saw acknowledged: {beyond - others} (at most {options.connections} were under way)")  # fmt: skip
+    print(f"pages back to normal after {again:.1f} s, all folded after {folded:.0f} s; acknowledged but not stored: {missing}; stored"
+          f" beyond the reports that wrk saw acknowledged: {beyond - others} (at most {options.connections} were in flight)")  # fmt: skip
     rows = [
-        Row("overload by wrk: reports acknowledged and lost", "reports", missing, goal=0),
+        Row("overload by wrk: acknowledged reports lost", "reports", missing, goal=0),
         Row(
-            "overload by wrk: stored without an answer",
+            "overload by wrk: stored without a response",
             "reports",
             beyond - others,
             goal=options.connections,
         ),
-        Row("overload by wrk: pages as usual again after", "s", again, goal=GOAL_RECOVERY_S),
+        Row("overload by wrk: pages back to normal after", "s", again, goal=GOAL_RECOVERY_S),
         Row(
             "overload by wrk: page p95",
             "ms",
@@ -147,21 +148,23 @@ def run(line: Line, folder: Path, options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """1 if a report was lost, or pages were not as usual again in time."""
+    """1 if a report was lost, or pages were not back to normal in time."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--usual", type=float, default=60, help="seconds of usual operation before")
     parser.add_argument(
-        "--rate", type=float, default=100, help="reports a second in usual operation"
+        "--usual", type=float, default=60, help="seconds of usual load before the overload"
+    )
+    parser.add_argument(
+        "--rate", type=float, default=100, help="reports per second of the usual load"
     )
     parser.add_argument("--connections", type=int, default=400)
     parser.add_argument(
         "--most",
         type=int,
         default=3500,
-        help="bodies a second that are encoded before; wrk begins again after the last",
+        help="encoded bodies per second; wrk starts again after the last one",
     )
     options = parser.parse_args()
     if shutil.which("wrk") is None:

@@ -1,14 +1,14 @@
-"""Calibrates the judge on simulated fleets: false alarms first, then what it finds and when, and
+"""Calibrates the judge on simulated fleets: false alarms first, then detection and its delay, and
 peers on the same fleets.
 
 `python -m tests.bench.calibrate [--deployments 600] [--hours 24] [--processes 4] [--prior learned]
-[--groups worse,processes]`. Every fleet is simulated; the seeds are in the table, and they are none
-that a constant was chosen on. Each deployment is kept when it is done: started again, it goes on
-with those that are missing, of the same judge, hours and prior; more deployments add to fewer. It
-can be spread over machines and over time: `--shard 1/3` watches every third deployment, `--seconds
-500` begins none after that, `--into FILE` says where they are kept, and `--combine FILE ...` prints
-the table of all that these files hold of the `--prior`. `--rows TEXT` watches the rows alone whose
-name has that part. numpy and scipy only."""
+[--groups worse,processes]`. Every fleet is simulated. The table lists the seeds; no constant was
+chosen on them. Each finished deployment is stored. A restarted run continues with the missing
+deployments of the same judge, hours and prior; a run with more deployments adds to the stored ones.
+The work can be split over machines and time: `--shard 1/3` watches every third deployment,
+`--seconds 500` starts no deployment after that time, `--into FILE` selects the file of results, and
+`--combine FILE ...` prints the table of all deployments in these files with the `--prior`. `--rows
+TEXT` watches only the rows whose name contains the text. Requires only numpy and scipy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dashboard.regressions.judge import PRODUCTION
-from tests.bench.calibrate_table import table
+from tests.bench.calibrate_table import format_name, table
 from tests.bench.fleet_sim import Fleet
 from tests.bench.judge_trials import Trial, trials, watch
 from tests.dashboard.regressions.fleets import LEARNED
@@ -35,8 +35,8 @@ PRIORS = {"production": PRODUCTION, "learned": LEARNED}
 
 
 class Job(NamedTuple):
-    """One deployment to watch; after `until` (seconds of the clock that all processes share) it is
-    not begun."""
+    """One deployment to watch. It does not start after `until`, in seconds of the monotonic clock
+    that all processes share."""
 
     trial: Trial
     fleet: Fleet
@@ -46,7 +46,7 @@ class Job(NamedTuple):
 
 
 def judge_digest() -> str:
-    """Which judge and which fleets these are: what was kept of others is not counted with them."""
+    """Digest of the judge and the fleets. Stored results of another judge are ignored."""
     folders = (REPOSITORY / "dashboard/regressions/judge", REPOSITORY / "tests/bench")
     names = ("fleet_*.py", "process_sim.py", "judge_*.py")
     files = [*folders[0].glob("*.py"), *(file for name in names for file in folders[1].glob(name))]
@@ -54,7 +54,7 @@ def judge_digest() -> str:
 
 
 def watched(job: Job) -> dict[str, Any] | None:
-    """One line of what is kept; None where the time was up."""
+    """One stored line; None if the time is up."""
     if time.monotonic() > job.until:
         return None
     began = time.process_time()
@@ -74,20 +74,22 @@ def watched(job: Job) -> dict[str, Any] | None:
 
 
 def kept_lines(files: Iterable[Path]) -> list[dict[str, Any]]:
-    """What earlier runs kept, each deployment once; a line cut off by a kill is done again."""
+    """Results of earlier runs, each deployment once. Lines cut off by a kill are skipped, and their
+    deployments run again. Earlier files have a space before % in their names."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for file in files:
         for line in file.read_text().splitlines():
             try:
                 kept = json.loads(line)
+                kept["name"] = format_name(kept["name"])
                 found[kept["judge"], kept["prior"], kept["minutes"], kept["seed"]] = kept
             except (ValueError, KeyError, TypeError):
-                print(f"{file.name}: a line that is no deployment was left out", file=sys.stderr)
+                print(f"{file.name}: skipped a line that is not a deployment", file=sys.stderr)
     return list(found.values())
 
 
 def jobs(chosen: argparse.Namespace, judge: str, done: set[int]) -> list[Job]:
-    """What is still to be watched, in the order of the table."""
+    """The deployments that are still missing, in the order of the table."""
     until = time.monotonic() + chosen.seconds if chosen.seconds else float("inf")
     part, parts = (int(number) for number in chosen.shard.split("/"))
     found = []
@@ -103,8 +105,8 @@ def jobs(chosen: argparse.Namespace, judge: str, done: set[int]) -> list[Job]:
 
 
 def run(chosen: argparse.Namespace, file: Path) -> list[dict[str, Any]]:
-    """Watches what is missing; all that is kept of these numbers, with what could not be begun in
-    time said."""
+    """Watches the missing deployments and returns all of them. Prints the number of deployments
+    that did not start in time."""
     judge, minutes = judge_digest(), round(chosen.hours * 60)
     kept = kept_lines([file] if file.exists() else [])
     file.write_text("".join(json.dumps(line) + "\n" for line in kept))
@@ -115,7 +117,7 @@ def run(chosen: argparse.Namespace, file: Path) -> list[dict[str, Any]]:
     ]
     missing = jobs(chosen, judge, {line["seed"] for line in lines})
     print(
-        f"{len(lines)} deployments are kept, {len(missing)} are to be watched in "
+        f"{len(lines)} deployments are stored, {len(missing)} remain for "
         f"{chosen.processes} processes",
         file=sys.stderr,
         flush=True,
@@ -130,12 +132,12 @@ def run(chosen: argparse.Namespace, file: Path) -> list[dict[str, Any]]:
             out.write(json.dumps(line) + "\n")
             out.flush()
     if late:
-        print(f"{late} deployments were not begun in {chosen.seconds:g} s", file=sys.stderr)
+        print(f"{late} deployments did not start within {chosen.seconds:g} s", file=sys.stderr)
     return lines
 
 
 def main() -> None:
-    """Runs what is missing, or reads what other runs kept, and prints the table."""
+    """Runs the missing deployments, or reads the results of other runs, and prints the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -143,14 +145,14 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--prior", choices=PRIORS, default="production")
-    parser.add_argument("--groups", help="parts of the names of groups, with commas: only these")
-    parser.add_argument("--rows", metavar="TEXT", help="a part of the names of rows: only these")
+    parser.add_argument("--groups", help="only groups with one of these comma-separated texts")
+    parser.add_argument("--rows", metavar="TEXT", help="only rows with this text")
     parser.add_argument("--shard", default="1/1", metavar="PART/PARTS")
     parser.add_argument(
         "--seconds",
         type=float,
         default=0.0,
-        help="no deployment is begun after so long; 0 is no limit",
+        help="start no deployment after this time; 0 means no limit",
     )
     parser.add_argument(
         "--into",
@@ -163,9 +165,9 @@ def main() -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="watch nothing: print what these hold of the prior",
+        help="watch nothing; print the table of these results for the prior",
     )
-    parser.add_argument("--again", action="store_true", help="forget what was kept")
+    parser.add_argument("--again", action="store_true", help="delete the stored results first")
     chosen = parser.parse_args()
     if chosen.combine:
         lines = [line for line in kept_lines(chosen.combine) if line["prior"] == chosen.prior]

@@ -1,4 +1,4 @@
-"""The table of a calibration, from what was said of each deployment."""
+"""The table of a calibration, from the verdicts of each deployment."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ FALSE_ALARMS = (
 
 
 class Goal(NamedTuple):
-    """The metric that a fault is of, and the per cent to be labelled on one canary, two beside
-    three a type, four hosts in turn."""
+    """The metric of a fault, and the required percentage of labelled deployments for one canary,
+    two candidates with three baselines per type, and four hosts in turn."""
 
     metric: str
     asked: tuple[int, ...] = ()
 
 
 GOALS = {
-    "p50 +5 %": Goal("p50", (0, 0, 33)),
-    "p50 +10 %": Goal("p50", (7, 27, 100)),
-    "p50 +20 %": Goal("p50", (53, 100, 100)),
-    "p50 +50 %": Goal("p50", (100, 100, 100)),
-    "p99 alone +30 %": Goal("p99", (97, 100, 100)),
-    "errors .1 to 1 %": Goal("errors", (63, 97, 100)),
-    "half the calls eager on 30 % of instances": Goal("eager", (100, 100, 100)),
+    "p50 +5%": Goal("p50", (0, 0, 33)),
+    "p50 +10%": Goal("p50", (7, 27, 100)),
+    "p50 +20%": Goal("p50", (53, 100, 100)),
+    "p50 +50%": Goal("p50", (100, 100, 100)),
+    "p99 alone +30%": Goal("p99", (97, 100, 100)),
+    "errors .1 to 1%": Goal("errors", (63, 97, 100)),
+    "half the calls eager on 30% of instances": Goal("eager", (100, 100, 100)),
     "a fifth fewer items in the same time": Goal("throughput"),
-    "GPU memory +20 %": Goal("gpu_memory", (100, 100, 100)),
-    "a leak of 2 % an hour": Goal("leak", (100, 100, 100)),
+    "GPU memory +20%": Goal("gpu_memory", (100, 100, 100)),
+    "a leak of 2% an hour": Goal("leak", (100, 100, 100)),
     "twice the compile time": Goal("compile_time", (43, 87, 100)),
-    "cache hits 95 to 40 %": Goal("cache", (100, 100, 100)),
+    "cache hits 95 to 40%": Goal("cache", (100, 100, 100)),
     "30 recompiles an hour": Goal("recompiles", (100, 100, 100)),
 }
 LAYOUTS = ("1 v 3+3", "2 v 3+3", "4 hosts, one after the other")
-"""In the order of what is asked."""
+"""In the order of the required percentages."""
 HARD = ("p50", "p99", "throughput", "eager", "gpu_memory", "leak")
-"""Where nothing is wrong, a label of any of these is a false one. Bursts of errors are labelled for
-minutes, and told apart."""
+"""In a healthy fleet, a label of any of these metrics is false. Bursts of errors are labelled for
+minutes and reported separately."""
 HALF_A_PER_CENT = 0.005
-"""What is asked is rounded to the per cent."""
+"""Required percentages are rounded to whole percent."""
 REFERENCE_TRIALS = 30
-"""Deployments behind each share that is asked. The reference procedure does not say how many it
-watched; the fewest that give all of its shares, to the per cent, are thirty, of which each is a
-whole number."""
+"""Deployments behind each required percentage. The reference procedure does not state their number.
+Thirty is the smallest number that yields all of its percentages, rounded to whole percent, from
+whole deployments."""
 UNLIKELY = 0.025
 
 Line = Mapping[str, Any]
@@ -64,12 +64,12 @@ Row = tuple[str, str]
 
 
 def table(lines: Sequence[Line], order: Sequence[Row]) -> Iterator[str]:
-    """Every row that has a deployment, in order, and what the goals are about."""
+    """Every row with a deployment, in order, and the summary for the goals."""
     judges = {(line["judge"], line["prior"], line["minutes"]) for line in lines}
     if len(judges) > 1:
         raise SystemExit(
-            "these deployments were not watched alike (judge, prior, minutes), so no "
-            f"table holds them all: {sorted(judges)}"
+            "these deployments differ in judge, prior or minutes, so they do not fit "
+            f"into one table: {sorted(judges)}"
         )
     rows: dict[Row, list[Line]] = {row: [] for row in order}
     for line in lines:
@@ -81,17 +81,17 @@ def table(lines: Sequence[Line], order: Sequence[Row]) -> Iterator[str]:
         )
     for group, of in groupby((row for row in order if rows[row]), key=lambda row: row[0]):
         yield from ("", f"**{group}**", *HEAD)
-        yield from (said(name, rows[group, name]) for _, name in of)
+        yield from (format_row(name, rows[group, name]) for _, name in of)
     yield from ("", *false_alarms(lines), "", *beneath(rows))
-    yield f"\n{sum(line['took'] for line in lines) / 60:.0f} min of processor time in all"
+    yield f"\n{sum(line['took'] for line in lines) / 60:.0f} min of processor time in total"
 
 
-def said(name: str, lines: Sequence[Line]) -> str:
+def format_row(name: str, lines: Sequence[Line]) -> str:
     """One row."""
     count = len(lines)
     watched = [line["watch"] for line in lines if line["roll_back"] is None]
     cells = (
-        f"{format_name(name)} | {count}",
+        f"{name} | {count}",
         labels(name, lines),
         goal(name, lines),
         times([line["roll_back"] for line in lines], f" of {count}"),
@@ -109,29 +109,29 @@ def said(name: str, lines: Sequence[Line]) -> str:
 
 
 def format_name(name: str) -> str:
-    """The name of a row as documents write it; stored results keep the space before %."""
+    """The name of a row as documents write it, also for results stored with a space before %."""
     return name.replace(" %", "%")
 
 
 def times(minutes: Sequence[int | None], of: str) -> str:
-    """How many there are, and when."""
+    """The number of deployments, and their median time."""
     found = [minute for minute in minutes if minute is not None]
     return f"{len(found)}{of}" + (f", {median(found):.0f} min" if found else "")
 
 
 def alarms(lines: Sequence[Line], peer: str) -> int:
-    """In how many a peer raised one."""
+    """The number of deployments in which a peer raised an alarm."""
     return sum(line["peers"][peer] is not None for line in lines)
 
 
 def percent(part: int, whole: int) -> str:
-    """A share without digits that mean nothing."""
+    """A rounded percentage without insignificant digits."""
     return f"{100 * part / whole:.0f}%"
 
 
 def false_alarms(lines: Sequence[Line]) -> Iterator[str]:
-    """What the goals are about, over all healthy and confounded deployments, with the 95 % interval
-    of the share."""
+    """False alarms over all healthy and confounded deployments, with the 95% interval of the
+    share."""
     for title, groups in FALSE_ALARMS:
         of = [line for line in lines if line["group"] in groups]
         if of:
@@ -149,16 +149,16 @@ def false_alarms(lines: Sequence[Line]) -> Iterator[str]:
                     metric: sum(metric in line["labelled"] for line in of)
                     for metric in (*HARD, "errors")
                 }
-                said = ", ".join(
+                shares = ", ".join(
                     f"{metric} {percent(count, len(of))}"
                     for metric, count in of_metrics.items()
                     if count
                 )
-                yield f"  labelled for a minute or more, before any hold: {said or 'none'}"
+                yield f"  labelled for a minute or more, before hold times: {shares or 'none'}"
 
 
 def wilson(part: int, whole: int) -> tuple[float, float]:
-    """The 95 % interval of a share."""
+    """The 95% interval of a share."""
     share, z = part / whole, 1.96
     middle, half = (
         share + z * z / (2 * whole),
@@ -168,8 +168,8 @@ def wilson(part: int, whole: int) -> tuple[float, float]:
 
 
 def of_fault(name: str) -> tuple[Goal | None, int | None]:
-    """What a row's fault is about, and the per cent that is asked of this row; None where nothing
-    is."""
+    """The fault of a row, and the percentage that this row requires; None without a fault or
+    requirement."""
     for fault, found in GOALS.items():
         layout = name.removeprefix(f"{fault}, ")
         if layout != name:
@@ -180,8 +180,8 @@ def of_fault(name: str) -> tuple[Goal | None, int | None]:
 
 
 def labelled(name: str, lines: Sequence[Line]) -> list[int | None] | None:
-    """The first minute of each deployment's label: of the fault's own metric, else of any hard one;
-    None where it was not kept."""
+    """The first labelled minute of each deployment: of the fault's own metric, else of any hard
+    metric. None if the labels were not stored."""
     if any("labelled" not in line for line in lines):
         return None
     fault, _ = of_fault(name)
@@ -196,17 +196,17 @@ def labelled(name: str, lines: Sequence[Line]) -> list[int | None] | None:
 
 
 def labels(name: str, lines: Sequence[Line]) -> str:
-    """How many were labelled, and when."""
+    """The number of labelled deployments, and their median time."""
     found = labelled(name, lines)
     return "–" if found is None else times(found, f" of {len(lines)}")
 
 
 def reaches(share: int, found: int, count: int) -> bool:
-    """Whether what was found is no fewer than what is asked, by the sampling errors of both:
-    Fisher's exact test, one-sided.
+    """True if the number found does not miss the required percentage by more than the sampling
+    errors of both: Fisher's exact test, one-sided.
 
-    Of all that were labelled in both, that so few of them are of this row has a chance of at least
-    2.5 % if both find as much."""
+    If both detect equally well, the probability of this few labelled deployments in the row is at
+    least 2.5%."""
     of_reference = round(share * REFERENCE_TRIALS / 100)
     both = found + of_reference
     ways = sum(
@@ -218,13 +218,13 @@ def reaches(share: int, found: int, count: int) -> bool:
 
 
 def reaches_as_exact(share: int, found: int, count: int) -> bool:
-    """Whether what is asked, taken as if it were known exactly, lies within or below the 95 %
-    interval of what was found."""
+    """True if the required percentage, taken as exact, lies within or below the 95% interval of the
+    number found."""
     return wilson(found, count)[1] >= share / 100 - HALF_A_PER_CENT
 
 
 def goal(name: str, lines: Sequence[Line]) -> str:
-    """What is asked of a row, and whether it is reached."""
+    """The required percentage of a row, and whether the row reaches it."""
     (_, share), found = of_fault(name), labelled(name, lines)
     if share is None or found is None:
         return "–" if share is None else f"{share}%"
@@ -235,26 +235,26 @@ def goal(name: str, lines: Sequence[Line]) -> str:
 
 
 def beneath(rows: Mapping[Row, Sequence[Line]]) -> Iterator[str]:
-    """The faults that are labelled less often than is asked: by more than the sampling errors, and
-    by less only with the reference's."""
+    """The faults that are labelled less often than required: first those beyond the sampling errors
+    of both, then those that are only excused by the reference's sampling error."""
     asked, missed, excused = 0, [], []
     for (_, name), lines in rows.items():
         (_, share), found = of_fault(name), labelled(name, lines) if lines else None
         if share is None or found is None:
             continue
         number = sum(minute is not None for minute in found)
-        said = f"- {format_name(name)}: labelled in {number} of {len(lines)}; {share}% is asked"
+        text = f"- {name}: labelled in {number} of {len(lines)}; {share}% required"
         asked += 1
         if not reaches(share, number, len(lines)):
-            missed.append(said)
+            missed.append(text)
         elif not reaches_as_exact(share, number, len(lines)):
-            excused.append(said)
+            excused.append(text)
     if asked:
         yield (
-            f"{asked - len(missed)} of {asked} rows with a goal reach it within the "
+            f"{asked - len(missed)} of {asked} rows with a goal reach the goal within the "
             "sampling errors of both" + (":" if missed else ".")
         )
         yield from missed
     if excused:
-        yield f"{len(excused)} of those that reach it would not, were what is asked known exactly:"
+        yield f"{len(excused)} of these would miss the goal if the required percentage were exact:"
         yield from excused

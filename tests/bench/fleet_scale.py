@@ -1,5 +1,5 @@
-"""When the instances of a simulated fleet run: restarts, scaling with traffic, and weekends; numpy
-only."""
+"""Run times of the instances of a simulated fleet: restarts, scaling with traffic, and weekends;
+numpy only."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def processes(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Ints, Ints]:
-    """Which process of an instance runs in each minute, and since when; one that is switched off
-    starts in the next minute, for ever."""
+    """The process of an instance in each minute, and its first minute. For a stopped instance the
+    first minute is always the next minute."""
     shape = (len(placed.gpu), len(clock))
     process, started = np.zeros(shape, np.int64), np.broadcast_to(placed.start[:, None], shape)
     if fleet.restart_minutes:
@@ -32,7 +32,8 @@ def processes(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Ints, Ints]:
 
 
 def scaled(fleet: Fleet, placed: Placed, clock: Ints) -> NDArray[np.bool_]:
-    """Who runs while there is how much traffic: the first of an arm always."""
+    """True where an instance runs at the given traffic; the first instance of an arm always
+    runs."""
     demand = (1 + np.sin(2 * np.pi * ((clock - fleet.history + fleet.phase) / 1440) - 1.5)) / 2
     on = np.ones((len(placed.gpu), len(clock)), bool)
     for arm in (False, True):
@@ -43,13 +44,13 @@ def scaled(fleet: Fleet, placed: Placed, clock: Ints) -> NDArray[np.bool_]:
 
 
 def weekends(fleet: Fleet, clock: Ints) -> Floats:
-    """1 on two days of seven; which of them is the first depends on the seed."""
+    """1 on two days of seven; the seed determines the first of them."""
     days = (clock - fleet.history + fleet.phase) // 1440 + fleet.seed
     return np.where(days % 7 < 2, 1.0, 0.0)
 
 
 def fewer(fleet: Fleet, clock: Ints, calls: Ints) -> Ints:
-    """Fewer calls on a weekend, where there is one."""
+    """Reduces the calls on a weekend, if the fleet has weekends."""
     if not fleet.weekend:
         return calls
     rng = np.random.default_rng([fleet.seed, 3])

@@ -1,5 +1,5 @@
-"""A simulated fleet of one model, a candidate beside or after its baseline, with faults and
-harmless confounders; numpy and scipy only."""
+"""A simulated fleet of one model, with a candidate in parallel to or after its baseline, with
+faults and harmless confounders; numpy and scipy only."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ BUCKETS = ("small", "large")
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is simulated; every effect is on the log of a latency unless it says otherwise."""
+    """Parameters of the simulation; every effect is on the log of a latency unless stated
+    otherwise."""
 
     seed: int = 0
     minutes: int = 720
-    """How long the candidate lives."""
+    """Lifetime of the candidate."""
     sequential: bool = False
     """The candidate replaces the baseline host by host, `stagger` minutes apart; `baseline_per_gpu`
     is the number of hosts."""
@@ -59,43 +60,43 @@ class Fleet:
     warm_up: int = 3
     eager_instance_chance: float = 0.01
     lone_eager_per_day: float = 0.0
-    """Single eager calls of every instance, each by itself."""
+    """Isolated eager calls of every instance."""
     looked_up: float = 1.0
-    """The share of seconds in which calls are looked up: of the others it is unknown whether they
-    ran compiled."""
+    """Share of seconds in which calls are looked up. The execution mode of the other calls is
+    unknown."""
     peak_climb: float = 0.0
-    """The peak of a process is a running maximum of what minutes need; how far those needs exceed
-    the usual one, on average."""
+    """The peak of a process is a running maximum over the needs of its minutes. This is the average
+    excess of these needs over the usual need."""
     rack_sd: float = 0.0
-    """A level that wanders for all hosts of a rack alike; hosts stand in two racks in turn."""
+    """A slowly drifting level that all hosts of a rack share; hosts alternate between two racks."""
     day_step: float = 0.0
-    """How much the level of one day of the week differs from the next."""
+    """Standard deviation of the level between days."""
     restart_minutes: int = 0
-    """Every instance is restarted so often: another process of the same unit, compiled anew; 0 is
-    never."""
+    """Interval of restarts: each restart is a new process of the same unit, which compiles again; 0
+    means never."""
     weekend: float = 0.0
-    """How much faster calls are on two days of the week, which also have 60 % fewer of them."""
+    """Speed-up of calls on two days of the week, which also have 60% fewer calls."""
     autoscale: bool = False
-    """Every instance of an arm but the first runs only while there is enough traffic; each time it
-    is a new process, on the same host."""
+    """Every instance of an arm except the first runs only while there is enough traffic; each start
+    is a new process on the same host."""
     error_share: float = 0.001
     error_sd: float = 0.5
-    """Spread of the instances' share of errors, on its log."""
+    """Standard deviation of the instances' error rate, on its log."""
     error_bursts_per_day: float = 0.5
     items_per_call: float = 16.0
     fault: str = "none"
-    """none, slow, tail, eager, error (its size is a factor) or batches (calls take as long, with
-    that part of their items less)."""
+    """none, slow, tail, eager, error (size is a factor) or batches (calls take equally long with
+    that share of their items missing)."""
     size: float = 0.0
     affected: float = 1.0
-    """Share of the candidate's instances that have the fault."""
+    """Share of the candidate's instances with the fault."""
     onset: int = 0
 
 
 @dataclass
 class Simulated:
-    """Arrays by instance and minute (and shape bucket); NaN where there was no call. `started` is
-    the process's first minute."""
+    """Arrays by instance and minute (and shape bucket); NaN without calls. `started` is the first
+    minute of the process."""
 
     candidate: NDArray[np.bool_]
     gpu: list[str]
@@ -113,7 +114,7 @@ class Simulated:
 
 
 def autoregressive(rng: Generator, rows: int, minutes: int, memory: float, sd: float) -> Floats:
-    """A slowly wandering level per row."""
+    """A slowly drifting level per row."""
     noise = rng.standard_normal((rows, minutes)) * sd * np.sqrt(1 - memory * memory)
     noise[:, 0] = rng.standard_normal(rows) * sd
     for minute in range(1, minutes):
@@ -123,8 +124,7 @@ def autoregressive(rng: Generator, rows: int, minutes: int, memory: float, sd: f
 
 @dataclass(frozen=True)
 class Placed:
-    """Which instances there are: arm, GPU type, host, and from which minute of the whole to
-    which."""
+    """The instances of the fleet: arm, GPU type, host, and first and last minute."""
 
     candidate: NDArray[np.bool_]
     gpu: list[str]
@@ -134,7 +134,7 @@ class Placed:
 
 
 def instances(fleet: Fleet) -> Placed:
-    """Side by side on hosts of their own, or one after the other on the same."""
+    """Instances in parallel on their own hosts, or in sequence on the same hosts."""
     base = [gpu for gpu in fleet.gpus for _ in range(fleet.baseline_per_gpu)]
     whole = fleet.history + fleet.minutes
     if fleet.sequential:
@@ -160,7 +160,7 @@ def instances(fleet: Fleet) -> Placed:
 
 
 def neighbours(rng: Generator, fleet: Fleet, count: int) -> Floats:
-    """Bursts of load from whoever shares the machine."""
+    """Bursts of load from neighbours on the same machine."""
     minutes = fleet.history + fleet.minutes
     bumps = np.zeros((count, minutes))
     for i in range(count):
@@ -171,7 +171,7 @@ def neighbours(rng: Generator, fleet: Fleet, count: int) -> Floats:
 
 
 def simulate(fleet: Fleet) -> Simulated:
-    """Draws the whole fleet; the seed decides everything."""
+    """Draws the whole fleet; the seed determines everything."""
     rng = np.random.default_rng(fleet.seed)
     placed = instances(fleet)
     count, minutes = len(placed.gpu), fleet.history + fleet.minutes
@@ -235,8 +235,8 @@ def simulate(fleet: Fleet) -> Simulated:
 
 
 def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints, Ints]:
-    """What a worse world adds to the level, and which process of an instance runs in each minute
-    since when; of a stream of its own."""
+    """Level that the additional disturbances add, and the process of each instance in each minute
+    with its first minute; from a separate random stream."""
     rng = np.random.default_rng([fleet.seed, 1])
     level = np.zeros((len(placed.gpu), len(clock)))
     if fleet.rack_sd:
@@ -257,8 +257,8 @@ def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints, I
 def draw_work(
     fleet: Fleet, level: Floats, active: NDArray[np.bool_], calls: Ints
 ) -> tuple[Ints, Floats, Floats]:
-    """Failed calls, items and seconds, of a stream of their own: the seeds keep the fleets they had
-    without them."""
+    """Failed calls, items and seconds, from a separate random stream: existing seeds keep their
+    fleets."""
     rng = np.random.default_rng([fleet.seed, 2])
     errors = draw_errors(rng, fleet, calls, active)
     items = (
@@ -273,14 +273,14 @@ def draw_work(
 
 
 def slowdown(fleet: Fleet) -> float:
-    """What the fault does to the median; an eager call takes 1.8 times as long."""
+    """Effect of the fault on the median; an eager call takes 1.8 times as long."""
     if fleet.fault == "slow":
         return float(np.log1p(fleet.size))
     return float(np.log1p(0.8) * fleet.size) if fleet.fault == "eager" else 0.0
 
 
 def draw_calls(rng: Generator, fleet: Fleet, day: Floats, arms: NDArray[np.bool_]) -> Ints:
-    """Calls by shape bucket, following the day."""
+    """Calls by shape bucket, following the time of day."""
     shape = (len(arms), len(day))
     share = (
         0.35
@@ -296,8 +296,8 @@ def draw_calls(rng: Generator, fleet: Fleet, day: Floats, arms: NDArray[np.bool_
 def draw_quantiles(
     rng: Generator, fleet: Fleet, level: Floats, tail: Floats, calls: Ints
 ) -> tuple[Floats, Floats]:
-    """The log of p50 and p99 in seconds, as noisy as so many calls make them; p50 is rounded as in
-    a sketch, p99 of few is the largest."""
+    """The log of p50 and p99 in seconds, with the noise of this number of calls; p50 is rounded as
+    in a sketch, p99 of few calls is the maximum."""
     middle = np.log(0.008) + np.stack([level, level + np.log(2.5)], axis=2)
     many = np.maximum(calls, 1)
     p50 = middle + rng.standard_normal(middle.shape) * fleet.call_sd * 1.2533 / np.sqrt(many)
@@ -310,7 +310,7 @@ def draw_quantiles(
 
 
 def instance_minutes(fleet: Fleet, first_minute: int = 0) -> Iterator[list[InstanceMinute]]:
-    """The rows of every minute in order, as the judge takes them; `first_minute` is the first
+    """The rows of every minute in order, as the judge reads them; `first_minute` is the first
     minute with history."""
     drawn = simulate(fleet)
     p50, p99 = np.exp(drawn.p50), np.exp(drawn.p99)

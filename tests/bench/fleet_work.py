@@ -1,4 +1,4 @@
-"""What the calls of a simulated fleet come to: how many failed, and how long they took together."""
+"""Failed calls and total duration of the calls of a simulated fleet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def draw_errors(rng: Generator, fleet: Fleet, calls: Ints, active: NDArray[np.bool_]) -> Ints:
-    """Failed calls: a share of its own per instance, and now and then a burst of some minutes."""
+    """Failed calls: a separate rate per instance, with occasional bursts of some minutes."""
     count, minutes = calls.shape[:2]
     share = fleet.error_share * np.exp(rng.normal(0, fleet.error_sd, count) - fleet.error_sd**2 / 2)
     chance = np.repeat(share[:, None], minutes, axis=1)
@@ -28,8 +28,8 @@ def draw_errors(rng: Generator, fleet: Fleet, calls: Ints, active: NDArray[np.bo
 def draw_seconds(
     rng: Generator, fleet: Fleet, level: Floats, active: NDArray[np.bool_], calls: Ints
 ) -> Floats:
-    """What the calls took together: the mean of a skewed spread, now and then with much slower
-    calls in it."""
+    """Total seconds of the calls: the mean of a skewed distribution, with occasional much slower
+    calls."""
     middle = np.log(0.008) + np.stack([level, level + np.log(2.5)], axis=2)
     mean = np.exp(
         middle
@@ -48,8 +48,8 @@ def draw_seconds(
 
 
 def looked_up(fleet: Fleet, calls: Ints, eager: Ints) -> tuple[Ints, Ints]:
-    """The calls of which it is known how they ran, and the eager ones of them; draws of a stream of
-    their own."""
+    """Calls with a known execution mode, and the eager calls among them; from a separate random
+    stream."""
     if fleet.looked_up >= 1.0 and not fleet.lone_eager_per_day:
         return calls, eager
     rng = np.random.default_rng([fleet.seed, 3])

@@ -1,5 +1,5 @@
-"""Confounders and worse worlds of a simulated fleet, as changes to a `Fleet`; nothing in them is a
-fault."""
+"""Confounders and additional disturbances of a simulated fleet, as changes to a `Fleet`; none of
+them is a fault."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORSE: dict[str, dict[str, object]] = {
     "restarts every hour": {"restart_minutes": 60},
     "all of it": {"bursts_per_day": 20.0, "rack_sd": 0.03, "day_step": 0.05, "restart_minutes": 60},
 }
-"""A worse world than the one the constants were chosen in; nothing in it is a fault."""
+"""More disturbances than the fleets on which the constants were chosen; none of them is a fault."""
 
 WORSE_STILL: dict[str, dict[str, object]] = {
     "weekends": {"weekend": 0.05},
@@ -31,8 +31,8 @@ WORSE_STILL: dict[str, dict[str, object]] = {
         "autoscale": True,
     },
 }
-"""What was simulated later: its rows stand after all others. Where instances are scaled they are
-not restarted besides."""
+"""Simulated later, so these rows come after all others. Scaled instances have no additional
+restarts."""
 
 RARE: dict[str, dict[str, object]] = {
     "lone eager calls, a tenth looked up": {
@@ -43,4 +43,4 @@ RARE: dict[str, dict[str, object]] = {
     "running maximum": {"peak_climb": 0.02},
     "bursts of errors x16": {"error_bursts_per_day": 8.0},
 }
-"""What rules without statistics have to stand; simulated last."""
+"""Disturbances for the rules without statistics; simulated last."""

@@ -1,5 +1,5 @@
-"""A fold worker in a process of its own: `python -m tests.bench.fold_worker` folds once a second
-for up to two, as the fold task does."""
+"""A fold worker in its own process: `python -m tests.bench.fold_worker` folds once a second for up
+to two seconds, as the fold task does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 
 def main() -> None:
-    """Until it is killed."""
+    """Folds until it is killed."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")

@@ -1,4 +1,4 @@
-"""When each metric is first labelled REGRESSED, as the design's table counts it: before hold times,
+"""The first REGRESSED label of each metric, as the design's table counts labels: before hold times,
 lone instances and the verdict."""
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dashboard.regressions.judge.verdict_policy import Track
 
 
 class Labels:
-    """The first minute of each metric's label, of any region."""
+    """The first labelled minute of each metric, over all regions."""
 
     def __init__(self) -> None:
         self.first: dict[str, int] = {}
 
     def step(self, minute: int, comparison: Comparison) -> None:
-        """Looks at what the judge itself has read of this minute."""
+        """Evaluates the readings of the judge in this minute."""
         for series, track in entries(comparison):
             name = track.metric.name
             if (
@@ -33,15 +33,15 @@ class Labels:
 
 
 def entries(comparison: Comparison) -> Iterator[tuple[Series | ProcessSeries, Track]]:
-    """Every series of calls and of processes."""
+    """Every series of calls and processes."""
     for region in comparison.regions.values():
         yield from region.entries
     yield from comparison.process.entries
 
 
 def is_labelled(series: Series | ProcessSeries, track: Track, comparison: Comparison) -> bool:
-    """Whether what leans towards worse is surely so at the level that ROLL BACK asks for, whoever
-    shows it."""
+    """True if the change for the worse is confirmed at the level that ROLL BACK requires,
+    regardless of the instances that show it."""
     if not isinstance(series, RatioSeries | LevelSeries | GrowthSeries | SingleValueSeries):
         return track.reading.regressed
     estimate, budget = series.estimate, 2 * comparison.comparisons * series.metric.doublings

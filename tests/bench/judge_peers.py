@@ -1,5 +1,5 @@
-"""What others would have said of a simulated fleet: a pooled test, a Kayenta-style judge and a
-threshold, each at its first alarm."""
+"""Decisions of other methods on a simulated fleet: a pooled test, a Kayenta-style judge and a
+threshold, each with its first alarm."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ Floats = NDArray[np.float64]
 
 WARM_UP = 5
 LOOK = 5
-"""Minutes between two looks of the Kayenta-style judge; looking each minute would raise more
-alarms."""
+"""Minutes between two evaluations of the Kayenta-style judge; an evaluation each minute would raise
+more alarms."""
 HOUR = 60
 
 
 class Alarms(NamedTuple):
-    """The minute of each one's first alarm, counted from the deployment; None without one."""
+    """The minute of each method's first alarm, counted from the deployment; None without an
+    alarm."""
 
     pooled: int | None
     kayenta: int | None
@@ -29,8 +30,8 @@ class Alarms(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """Per minute: calls, the mean of the log call time over all calls, and its square's sum within
-    and between."""
+    """Per minute: calls, the mean of the log call time over all calls, and the sum of squares
+    within and between."""
 
     calls: Floats
     mean: Floats
@@ -38,8 +39,8 @@ class Levels(NamedTuple):
 
 
 def alarms(fleet: Fleet, drawn: Simulated) -> Alarms:
-    """All three on the same calls, as if every call of a version were one sample of it, whatever
-    instance, machine or shape."""
+    """All three methods on the same calls, as if every call of a version were one sample,
+    regardless of instance, machine or shape."""
     base, cand = levels(fleet, drawn, candidate=False), levels(fleet, drawn, candidate=True)
     past = slice(max(0, fleet.history - HOUR), fleet.history) if fleet.sequential else None
     return Alarms(
@@ -50,7 +51,7 @@ def alarms(fleet: Fleet, drawn: Simulated) -> Alarms:
 
 
 def levels(fleet: Fleet, drawn: Simulated, *, candidate: bool) -> Levels:
-    """One arm, all its instances and shapes together."""
+    """One arm, with all instances and shapes together."""
     of_arm = drawn.candidate == candidate
     calls, level = drawn.calls[of_arm].astype(float), np.nan_to_num(drawn.p50[of_arm])
     count = calls.sum(axis=(0, 2))
@@ -60,7 +61,7 @@ def levels(fleet: Fleet, drawn: Simulated, *, candidate: bool) -> Levels:
 
 
 def pooled(base: Levels, cand: Levels, fleet: Fleet) -> int | None:
-    """Welch's test over all calls so far, one-sided, p < .001 and at least 5 % slower, looked at
+    """Welch's test over all calls so far, one-sided, p < .001 and at least 5% slower, evaluated
     each minute."""
     start = fleet.history + WARM_UP
     sums = []
@@ -81,8 +82,8 @@ def pooled(base: Levels, cand: Levels, fleet: Fleet) -> int | None:
 
 
 def kayenta(base: Levels, cand: Levels, fleet: Fleet, past: slice | None) -> int | None:
-    """Mann-Whitney on the minute values of the last hour (of the hour before, where the old version
-    is gone), confidence .98, higher."""
+    """Mann-Whitney on the minute values of the last hour (of the hour before the deployment if the
+    old version is gone), confidence .98, higher."""
     for minute in range(fleet.history + WARM_UP + HOUR, fleet.history + fleet.minutes, LOOK):
         window = slice(minute - HOUR, minute)
         x, y = cand.mean[window], base.mean[past or window]
@@ -98,7 +99,7 @@ def kayenta(base: Levels, cand: Levels, fleet: Fleet, past: slice | None) -> int
 
 
 def threshold(base: Levels, cand: Levels, fleet: Fleet, past: slice | None) -> int | None:
-    """At least 10 % slower for five checks running, each minute."""
+    """At least 10% slower in five consecutive checks, one per minute."""
     reference = np.nanmean(base.mean[past]) if past else base.mean
     over = np.nan_to_num(cand.mean - reference, nan=-1.0) > np.log(1.10)
     running = np.convolve(over, np.ones(5), mode="full")[: len(over)] >= 5

@@ -1,5 +1,5 @@
-"""What the judge is calibrated on: healthy, confounded, worse and faulty fleets, each with seeds of
-its own."""
+"""The fleets that calibrate the judge: healthy, confounded, disturbed and faulty ones, each with
+its own seeds."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from tests.bench.judge_peers import Alarms, alarms
 from tests.bench.process_sim import instance_states
 
 FIRST_SEED = 5_000_000
-"""No constant and no rule was chosen on a seed from here on."""
+"""No constant and no rule was chosen on a seed from this number on."""
 SEEDS_A_TRIAL = 10_000
 PHASE = 173
-"""Minutes by which the time of day of a deployment differs from that of the one before."""
+"""Minutes between the times of day of two consecutive deployments."""
 
 CANARY, TWO = "1 v 3+3", "2 v 3+3"
 SEQUENTIAL = "4 hosts, one after the other"
 FOUR_HOSTS = Fleet(sequential=True, gpus=("H100",), baseline_per_gpu=4, history=1440)
 LAYOUTS = {CANARY: Fleet(candidates=1), TWO: Fleet(candidates=2), SEQUENTIAL: FOUR_HOSTS}
 FAULTS: dict[str, dict[str, object]] = {
-    "p50 +5 %": {"fault": "slow", "size": 0.05},
-    "p50 +10 %": {"fault": "slow", "size": 0.10},
-    "p50 +20 %": {"fault": "slow", "size": 0.20},
-    "p50 +50 %": {"fault": "slow", "size": 0.50},
-    "p99 alone +30 %": {"fault": "tail", "size": 0.30},
-    "errors .1 to 1 %": {"fault": "error", "size": 10.0},
-    "half the calls eager on 30 % of instances": {"fault": "eager", "size": 0.5, "affected": 0.3},
+    "p50 +5%": {"fault": "slow", "size": 0.05},
+    "p50 +10%": {"fault": "slow", "size": 0.10},
+    "p50 +20%": {"fault": "slow", "size": 0.20},
+    "p50 +50%": {"fault": "slow", "size": 0.50},
+    "p99 alone +30%": {"fault": "tail", "size": 0.30},
+    "errors .1 to 1%": {"fault": "error", "size": 10.0},
+    "half the calls eager on 30% of instances": {"fault": "eager", "size": 0.5, "affected": 0.3},
     "a fifth fewer items in the same time": {"fault": "batches", "size": 0.2},
 }
 PROCESS_FAULTS: dict[str, dict[str, object]] = {
-    "GPU memory +20 %": {"fault": "memory", "size": 0.20},
-    "a leak of 2 % an hour": {"fault": "leak", "size": 0.02},
+    "GPU memory +20%": {"fault": "memory", "size": 0.20},
+    "a leak of 2% an hour": {"fault": "leak", "size": 0.02},
     "twice the compile time": {"fault": "compile", "size": 2.0},
-    "cache hits 95 to 40 %": {"fault": "cache", "size": 0.40},
+    "cache hits 95 to 40%": {"fault": "cache", "size": 0.40},
     "30 recompiles an hour": {"fault": "recompiles", "size": 30.0},
 }
-"""Of processes; compile time, caches and recompiles ask for WATCH by themselves."""
+"""Faults of processes; compile time, caches and recompiles alone require WATCH."""
 RARE_FAULTS: dict[str, dict[str, object]] = {
     "wholly eager, 5 calls a minute, a tenth looked up": {
         "fault": "eager",
@@ -47,7 +47,7 @@ RARE_FAULTS: dict[str, dict[str, object]] = {
         "calls_per_minute": 5.0,
         "looked_up": 0.1,
     },
-    "a leak of 2 % an hour below a running maximum": {
+    "a leak of 2% an hour below a running maximum": {
         "fault": "leak",
         "size": 0.02,
         "peak_climb": 0.02,
@@ -57,8 +57,8 @@ RARE_FAULTS: dict[str, dict[str, object]] = {
 
 @dataclass(frozen=True)
 class Trial:
-    """One row of the table: fleets that differ in their seeds alone. `part` is which part of N
-    deployments it gets."""
+    """One row of the table: fleets that differ only in their seeds. `part` is the share of the N
+    deployments that the row gets."""
 
     group: str
     name: str
@@ -67,7 +67,7 @@ class Trial:
     number: int = 0
 
     def fleets(self, deployments: int, minutes: int) -> list[Fleet]:
-        """As many deployments, at times of the day that differ."""
+        """The fleets of all deployments, at different times of day."""
         first = FIRST_SEED + SEEDS_A_TRIAL * self.number
         return [
             replace(self.fleet, minutes=minutes, seed=first + i, phase=PHASE * i % 1440)
@@ -75,14 +75,14 @@ class Trial:
         ]
 
     def count(self, deployments: int) -> int:
-        """How many deployments it has when N are asked for."""
+        """Number of deployments of this row for N requested ones."""
         return max(4, round(deployments * self.part))
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What was said about one deployment: the first minute of each verdict and label, whether
-    HEALTHY stood at each look, and peers."""
+    """Results of one deployment: the first minute of each verdict and label, the HEALTHY state at
+    each evaluation, and the peers."""
 
     roll_back: int | None
     watch: int | None
@@ -92,7 +92,7 @@ class Watched:
 
 
 def trials() -> list[Trial]:
-    """Every row, in order; the order decides the seeds, so that new ones go to the end."""
+    """Every row, in order. The order determines the seeds, so new rows go to the end."""
     found = [
         Trial("healthy", f"same version, {CANARY}", LAYOUTS[CANARY], 1 / 7),
         Trial("healthy", f"same version, {TWO}", LAYOUTS[TWO], 1 / 7),
@@ -113,7 +113,7 @@ def trials() -> list[Trial]:
     for size in (0.10, 0.20):
         slow = {n: replace(fleet, fault="slow", size=size) for n, fleet in sides.items()}
         found += [
-            Trial("called HEALTHY wrongly?", f"p50 +{size * 100:.0f} %, {n} v {n}", fleet, 1 / 10)
+            Trial("called HEALTHY wrongly?", f"p50 +{size * 100:.0f}%, {n} v {n}", fleet, 1 / 10)
             for n, fleet in slow.items()
         ]
     for name, changes in FAULTS.items():
@@ -167,7 +167,7 @@ def trials() -> list[Trial]:
 
 
 def watch(job: tuple[Fleet, Settings]) -> Watched:
-    """Judges a simulated fleet minute by minute, as a live one."""
+    """Runs the judge on a simulated fleet minute by minute, like on a live one."""
     fleet, settings = job
     comparison = Comparison(0, settings, with_past=fleet.history > 0)
     calls, processes = (
@@ -186,7 +186,9 @@ def watch(job: tuple[Fleet, Settings]) -> Watched:
             if minute <= look:
                 healthy[number] = verdict == "healthy"
     stood = tuple(
-        said for said, look in zip(healthy, settings.looks, strict=True) if look <= fleet.minutes
+        is_healthy
+        for is_healthy, look in zip(healthy, settings.looks, strict=True)
+        if look <= fleet.minutes
     )
     return Watched(
         first.get("roll_back"),

@@ -1,5 +1,5 @@
-"""A dashboard for a benchmark: a database of its own, the web process under a chosen server, and
-what each part takes of the machine."""
+"""A dashboard for a benchmark: its own database, the web process under a chosen server, and the
+resource use of each part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from typing import Any
 
 import psycopg
 
-import tests.environment  # noqa: F401  # says which Redis
+import tests.environment  # noqa: F401  # selects the Redis
 from tests.flow.stack import POSTGRESQL, REDIS_URL, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -32,8 +32,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Line:
-    """Processes of one dashboard; `database` is postgresql or sqlite. They run on these cores
-    alone, if any are named."""
+    """The processes of one dashboard; `database` is postgresql or sqlite. If cores are named, the
+    processes run only on these cores."""
 
     def __init__(self, database: str, cores: Collection[int] = ()) -> None:
         self.database, self.port, self._cores = database, free_port(), cores
@@ -54,8 +54,8 @@ class Line:
         if database == "postgresql":
             self._postgresql()
         self.manage("migrate", "--verbosity=0")
-        said = self.manage("setup_project", "--name", "Bench", "--user", "ada")
-        self.key = re.search(r"cw_ing_\w+", said)[0]  # type: ignore[index]
+        printed = self.manage("setup_project", "--name", "Bench", "--user", "ada")
+        self.key = re.search(r"cw_ing_\w+", printed)[0]  # type: ignore[index]
         self.environment["BENCH_KEY"] = self.key
 
     def _postgresql(self) -> None:
@@ -75,7 +75,7 @@ class Line:
 
     @property
     def url(self) -> str:
-        """Where reports are posted to."""
+        """The URL for reports."""
         return f"http://127.0.0.1:{self.port}/api/v1/reports"
 
     def manage(self, *arguments: str) -> str:
@@ -91,7 +91,7 @@ class Line:
         ).stdout
 
     def start(self, role: str, command: list[str]) -> subprocess.Popen[bytes]:
-        """Starts one process; its output goes to a file that is named for it."""
+        """Starts one process; its output goes to a file named after it."""
         with (self.folder / f"{role}.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
@@ -110,7 +110,7 @@ class Line:
         self, server: str, application: str = OURS, *, workers: int = 2
     ) -> subprocess.Popen[bytes]:
         """Starts the web process under gunicorn or granian, or the whole embedded server, and waits
-        until it answers."""
+        until it responds."""
         if server == "embedded":
             process = self.start("web", [sys.executable, "manage.py", "serve"])
         else:
@@ -124,7 +124,7 @@ class Line:
             except OSError:
                 time.sleep(0.1)
         raise SystemExit(
-            f"{server} does not answer:\n{(self.folder / 'web.log').read_text()[-2000:]}"
+            f"{server} does not respond:\n{(self.folder / 'web.log').read_text()[-2000:]}"
         )
 
     def worker(self, name: str = "worker", concurrency: int = 1) -> None:
@@ -165,7 +165,7 @@ class Line:
         rate: float = 0,
         ledger: str = "",
     ) -> dict[str, Any]:
-        """Loads the endpoint from a process of its own and returns its figures."""
+        """Loads the endpoint from a separate process and returns the results of the generator."""
         process = self.load_start(
             seconds=seconds, connections=connections, instances=instances, rate=rate, ledger=ledger
         )
@@ -181,7 +181,7 @@ class Line:
         rate: float = 0,
         ledger: str = "",
     ) -> subprocess.Popen[str]:
-        """The same, still running."""
+        """Starts the load and returns the running generator."""
         command = [
             sys.executable,
             "-m",
@@ -223,8 +223,8 @@ class Line:
             return cursor.fetchall() if cursor.description else []
 
     def processor(self, role: str) -> float:
-        """Seconds of processor time that a part and its children have taken; `database` is
-        PostgreSQL's sessions of this database."""
+        """Processor seconds of a role and its children; `database` means PostgreSQL's sessions of
+        this database."""
         if role == "database":
             return sum(
                 _seconds(pid)
@@ -235,7 +235,7 @@ class Line:
         return sum(_seconds(pid) for pid, _ in _processes() if _group(pid) == group)
 
     def stop(self, role: str, *, wait: float = 30.0) -> float:
-        """Ends a part by SIGTERM; returns the seconds it took, infinite if it had to be killed."""
+        """Ends a role by SIGTERM; returns the seconds it took, infinite if it had to be killed."""
         process = self.processes.pop(role)
         begin = time.perf_counter()
         process.terminate()
@@ -260,7 +260,7 @@ class Line:
 
 
 def web_command(server: str, application: str, port: int, workers: int) -> list[str]:
-    """How the web process is started."""
+    """The command that starts the web process."""
     if server == "gunicorn":
         options = [
             "-k",

@@ -1,11 +1,11 @@
-"""Closed-loop load on a report endpoint: connections that each send report after report, as agents
-would: gzip, rising numbers.
+"""Closed-loop load on a report endpoint: each connection sends report after report like an agent, with gzip and
+rising sequence numbers.
 
 usage: python -m tests.bench.load_reports http://127.0.0.1:8000/api/v1/reports --key KEY [--connections 32] [--instances 320]
        [--seconds 10] [--rate R] [--ledger FILE]
-Loopback only. `--rate` limits the sum of all connections (reports/s). An answer counts only if it is 200 and its body
-acknowledges the range that was sent; what is not acknowledged is sent again. The bulk of a body is compressed once, and what
-differs from report to report follows as a stored block, so that the generator takes little of the machine it shares."""
+Loopback only. `--rate` limits the sum of all connections (reports/s). A response counts only if it is 200 and its body
+acknowledges the sent range; an unacknowledged report is sent again. The common part of a body is compressed once, and the
+part that differs between reports follows as a stored block, so that the generator takes little CPU of the shared machine."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PAUSE_WHEN_DOWN = 0.05
 ANSWERED_WITHIN = 15.0
 WINDOW = 10.0
 DIFFERENT = 50
-"""Reports with measurements of their own; the instances share them."""
+"""Reports with different measurements; the instances share them."""
 
 
 @functools.cache
 def regions_of(seed: int) -> list[Region]:
-    """Two shape buckets of one region, wall and GPU time each."""
+    """Two shape buckets of one region, with wall time and GPU time each."""
     rnd = random.Random(seed)
     return [
         Region(
@@ -88,7 +88,7 @@ def identity_of(instance: str, index: int, rnd: random.Random) -> dict[str, Any]
 
 
 class Sender:
-    """One instance: who it is, which number comes next, and which are acknowledged."""
+    """One instance: its identity, its next sequence number, and its acknowledged numbers."""
 
     def __init__(self, index: int, seed: int) -> None:
         rnd = random.Random(seed * 100_003 + index)
@@ -115,7 +115,7 @@ class Sender:
         self._sum, self._size = zlib.crc32(bulk), len(bulk)
 
     def body(self) -> bytes:
-        """The request with the next report in it, as gzip."""
+        """The request with the next report, as gzip."""
         now = time.time()
         tail = b',"seq":[%d,%d],"window":[%.3f,%.3f]}],"sent":%.3f}' % (
             self.seq,
@@ -136,7 +136,7 @@ class Sender:
         )
 
     def note(self, answer: bytes) -> bool:
-        """Whether the answer acknowledges what was sent; then the next report is due."""
+        """True if the response acknowledges the sent report; the next report is then due."""
         done = b'"acked":[[%d,%d]]' % (self.seq, self.seq) in answer
         if done:
             self.acked, self.seq = self.seq, self.seq + 1
@@ -145,7 +145,7 @@ class Sender:
 
 @dataclass
 class Tally:
-    """What came back."""
+    """Counts of the responses."""
 
     latencies: list[float] = field(default_factory=list)
     acked: int = 0
@@ -167,7 +167,7 @@ class Connection:
         self.sent_at = self.due_at = 0.0
 
     def send(self, poll: select.epoll, by_number: dict[int, Connection]) -> bool:
-        """Sends the next report; False when nobody takes it."""
+        """Sends the next report; False if the server does not accept it."""
         body = self._senders[self._turn].body()
         try:
             if self._socket is None:
@@ -184,7 +184,7 @@ class Connection:
         return True
 
     def receive(self, by_number: dict[int, Connection]) -> float | None:
-        """Seconds to pause before the next report, None while the answer is not whole."""
+        """Seconds to pause before the next report; None while the response is incomplete."""
         assert self._socket is not None
         try:
             part = self._socket.recv(65536)
@@ -215,7 +215,7 @@ class Connection:
         return PAUSE_WHEN_REFUSED
 
     def drop(self, by_number: dict[int, Connection]) -> None:
-        """Closes what is left of the connection; the next report opens another."""
+        """Closes the connection; the next report opens a new one."""
         if self._socket is not None:
             by_number.pop(self._socket.fileno(), None)
             self._socket.close()
@@ -223,7 +223,7 @@ class Connection:
 
 
 def length_of(head: bytes) -> int:
-    """What the head of an answer says of its length."""
+    """The content length in the head of a response."""
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):
             return int(line[15:])
@@ -231,11 +231,10 @@ def length_of(head: bytes) -> int:
 
 
 def load(connections: list[Connection], *, seconds: float, rate: float) -> float:
-    """Drives all connections until the end, lets the last answers come, and returns how long that
-    took.
+    """Drives all connections until the end, waits for the last responses, and returns the duration.
 
-    Whoever sends late sends the next one in time again, so that what is offered is the rate and not
-    what the answers left of it."""
+    A late sender does not delay its next report, so the offered load equals the rate even if
+    responses are slow."""
     poll, by_number = select.epoll(), dict[int, Connection]()
     begin = time.perf_counter()
     end, gap = begin + seconds, len(connections) / rate if rate else 0.0
@@ -272,21 +271,22 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--key", required=True)
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument(
-        "--instances", type=int, default=0, help="as many as connections without it"
+        "--instances", type=int, default=0, help="number of instances (default: one per connection)"
     )
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rate", type=float, default=0)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument(
         "--ledger",
-        help="writes the id and the highest acknowledged number of each instance as JSON",
+        help="write the id and the highest acknowledged number of each instance as JSON",
     )
-    parser.add_argument("--json", action="store_true", help="prints the figures as JSON")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
     return parser.parse_args()
 
 
-def figures_of(tally: Tally, took: float, own: float) -> dict[str, Any]:
-    """What the run came to; `took` and `own` are seconds, by the clock and of the processor."""
+def summarize(tally: Tally, took: float, own: float) -> dict[str, Any]:
+    """Results of the run; `took` is wall time and `own` is processor time of the generator, both in
+    seconds."""
     latencies = sorted(tally.latencies) or [0.0]
     p50, p99, slowest = (
         1e3 * latencies[min(len(latencies) - 1, int(q * len(latencies)))] for q in (0.5, 0.99, 1.0)
@@ -309,7 +309,7 @@ def main() -> None:
     options = parsed()
     url = urlsplit(options.url)
     if url.hostname not in ("127.0.0.1", "localhost", "::1"):
-        raise SystemExit("loopback only")
+        raise SystemExit("only loopback addresses are allowed")
     tally = Tally()
     senders = [
         Sender(index, options.seed) for index in range(max(options.connections, options.instances))
@@ -327,15 +327,15 @@ def main() -> None:
     took = load(connections, seconds=options.seconds, rate=options.rate)
     own = time.process_time() - processor
     if options.ledger:
-        with open(options.ledger, "w") as file:  # noqa: PTH123  # a path that the caller made
+        with open(options.ledger, "w") as file:  # noqa: PTH123  # a path from the caller
             json.dump({sender.id: sender.acked for sender in senders}, file)
-    figures = figures_of(tally, took, own)
+    figures = summarize(tally, took, own)
     if options.json:
         print(json.dumps(figures))
         return
     print(
         f"acknowledged {figures['rate']:.0f}/s  refused {figures['refused'] or 'none'}  "
-        f"broken off {tally.broken}"
+        f"broken {tally.broken}"
         f"  p50 {figures['p50']:.1f} ms  p99 {figures['p99']:.1f} ms  max "
         f"{figures['slowest']:.1f} ms"
         f"  {figures['bytes']} B/report, generator {own / max(1, tally.acked) * 1e6:.0f} us/report"

@@ -1,5 +1,5 @@
-"""What a browser makes of the pages of a benchmark: milliseconds until one can be used, and the
-bytes that came over the wire."""
+"""Page loads of a benchmark in a browser: milliseconds until a page is usable, and bytes on the
+wire."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ CHROMIUM = Path("/usr/bin/chromium")
 TIMES = 5
 USABLE, WEIGHT = 1000.0, 150.0
 DRAWN = {"model": "#trend-charts[data-drawn]"}
-"""What is there once a page can be used; of the others, their main part."""
+"""Selector that exists once a page is usable; the default is the main part of the page."""
 LATER = {"compare": ".draw"}
-"""What fetches its library when it comes into view: the page is used before, and how long it takes
-from there is told apart."""
+"""Selector of parts that load their library when they come into view. The page is usable earlier;
+the time from coming into view is reported separately."""
 PATIENCE = 120_000
 PHONE = {"width": 375, "height": 700}
-"""Where the charts of a page lie below what is seen first."""
+"""A viewport in which the charts of a page are below the fold."""
 
 
 def opened(pages: dict[str, str], cookies: SimpleCookie) -> list[Row]:
-    """Opens every page so many times, each with an empty cache, behind a server in this process."""
+    """Opens every page several times, each with an empty cache, from a server in this process."""
     from django.core.servers.basehttp import (
         ThreadedWSGIServer,
         WSGIRequestHandler,
@@ -35,7 +35,7 @@ def opened(pages: dict[str, str], cookies: SimpleCookie) -> list[Row]:
 
     class Quiet(WSGIRequestHandler):
         def log_message(self, format: str, *args: Any) -> None:
-            """Says nothing."""
+            """Writes no log."""
 
     server = ThreadedWSGIServer(("127.0.0.1", 0), Quiet)
     server.set_app(get_internal_wsgi_application())
@@ -90,7 +90,7 @@ def _later(what: str, took: list[float]) -> Row:
 
 
 def _scrolled(browser: Any, address: str, cookies: list[dict[str, str]], chart: str) -> float:
-    """Milliseconds from when the first chart is scrolled to until all are drawn."""
+    """Milliseconds from scrolling to the first chart until all charts are drawn."""
     context = browser.new_context(viewport=PHONE)
     context.set_default_timeout(PATIENCE)
     context.add_cookies(cookies)
@@ -107,14 +107,15 @@ def _scrolled(browser: Any, address: str, cookies: list[dict[str, str]], chart: 
 def _open(
     browser: Any, address: str, cookies: list[dict[str, str]], what: str
 ) -> tuple[float, float]:
-    """Milliseconds from the navigation until it can be used, and the bytes of the whole page."""
+    """Milliseconds from the navigation until the page is usable, and the bytes of the whole
+    page."""
     context = browser.new_context(viewport={"width": 1280, "height": 860})
     context.set_default_timeout(PATIENCE)
     context.add_cookies(cookies)
     page, received = context.new_page(), []
     wire = context.new_cdp_session(page)
     wire.send("Network.enable")
-    wire.on("Network.loadingFinished", lambda told: received.append(told["encodedDataLength"]))
+    wire.on("Network.loadingFinished", lambda event: received.append(event["encodedDataLength"]))
     page.goto(address, wait_until="domcontentloaded")
     page.wait_for_selector(DRAWN.get(what.split(",")[0], "main"), state="attached")
     took = page.evaluate("performance.now()")

@@ -1,5 +1,5 @@
-"""A person who signed in and reads page after page of a dashboard under test, and other things that
-are done so many times a second."""
+"""A signed-in person who reads one page after another of a dashboard under test, and other actions
+that repeat at a fixed rate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print("cookie", settings.SESSION_COOKIE_NAME, client.cookies[settings.SESSION_CO
 
 
 class Repeated(Thread):
-    """Does one thing so many times a second until it is ended, and counts what came of it."""
+    """Repeats an action at a fixed rate until it is stopped, and counts the results."""
 
     def __init__(self, name: str, rate: float, do: Callable[[int], object]) -> None:
         super().__init__(daemon=True)
@@ -33,7 +33,7 @@ class Repeated(Thread):
         self._rate, self._do, self._stopping = rate, do, Event()
 
     def run(self) -> None:
-        """Skips what could not be done in time, so that a slow answer does not make a burst."""
+        """Skips runs that are late, so that a slow response causes no burst."""
         began, number = time.monotonic(), 0
         while not self._stopping.wait(max(0.0, began + number / self._rate - time.monotonic())):
             number = max(number + 1, int((time.monotonic() - began) * self._rate))
@@ -43,14 +43,14 @@ class Repeated(Thread):
                 self.counts[type(error).__name__] += 1
 
     def end(self) -> str:
-        """What it did."""
+        """The counted results."""
         self._stopping.set()
         self.join(30)
         return f"{self.what}: {dict(self.counts)}"
 
 
 class Pages:
-    """A person who reads page after page."""
+    """A person who reads one page after another."""
 
     def __init__(
         self, port: int, cookie: str, paths: list[str], rate: float = PAGES_A_SECOND
@@ -69,18 +69,18 @@ class Pages:
         return status
 
     def start(self) -> None:
-        """From now on."""
+        """Starts the reading."""
         self._repeated.start()
 
     def stop(self) -> None:
-        """No page any more; an answer that did not come counts as failed."""
+        """Stops the reading; a request without a response counts as failed."""
         self.end()
         self.failed += sum(
             count for what, count in self._repeated.counts.items() if not isinstance(what, int)
         )
 
     def end(self) -> str:
-        """What it did."""
+        """The counted results."""
         return self._repeated.end()
 
 
@@ -90,12 +90,12 @@ def p95(values: list[float]) -> float:
 
 
 def project_id(line: Line, slug: str) -> int:
-    """The number of a project."""
+    """The ID of a project."""
     return int(line.rows(f"SELECT id FROM project WHERE slug = '{slug}'")[0][0])
 
 
 def session_cookie(line: Line, user: str) -> str:
-    """The session of a person who signed in."""
+    """The session of a signed-in person."""
     found = re.search(
         r"^cookie (\S+) (\S+)$", line.manage("shell", "-c", COOKIE.format(user=user)), re.MULTILINE
     )
@@ -104,7 +104,7 @@ def session_cookie(line: Line, user: str) -> str:
 
 
 def paths_read(line: Line, slug: str) -> list[str]:
-    """The pages that are read most; of a project without a model its Fleet and its findings."""
+    """The pages that are read most; for a project without a model, its Fleet and Findings pages."""
     fleet = f"/p/{slug}/"
     models = line.rows(
         f"SELECT id FROM model WHERE project_id = {project_id(line, slug)} ORDER BY id LIMIT 3"
@@ -123,7 +123,7 @@ def paths_read(line: Line, slug: str) -> list[str]:
 def ask(
     port: int, method: str, path: str, headers: dict[str, str], body: bytes | None = None
 ) -> int:
-    """The status of one request on a connection of its own."""
+    """The status of one request on a new connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request(method, path, body=body, headers=headers)

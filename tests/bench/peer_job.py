@@ -1,5 +1,5 @@
-"""The job of bench_peers: twenty calls a second, told to one client with its default settings, and
-to a ledger that survives a kill."""
+"""The job of bench_peers: reports twenty calls per second to one client with default settings, and
+counts them in a ledger that survives a kill."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable
 
 CALLS_A_SECOND = 20
-Told = tuple[Callable[[], object], Callable[[], object]]
-"""What tells of one call, and what sends all that waits, as a child that ends with os._exit has
-to."""
+Client = tuple[Callable[[], object], Callable[[], object]]
+"""Two functions: one records a call, the other sends everything that waits, as a child must before
+`os._exit`."""
 
 
-def compilewatch_client(endpoint: str) -> Told:
+def compilewatch_client(endpoint: str) -> Client:
     """The agent."""
     import compilewatch
 
@@ -24,16 +24,16 @@ def compilewatch_client(endpoint: str) -> Told:
     return compilewatch.watch(lambda: None, name="forward"), compilewatch.shutdown
 
 
-def sentry_client(endpoint: str) -> Told:
-    """sentry-sdk: one event a call."""
+def sentry_client(endpoint: str) -> Client:
+    """sentry-sdk: one event per call."""
     import sentry_sdk
 
     sentry_sdk.init(dsn=endpoint.replace("://", "://key@") + "/1")
     return lambda: sentry_sdk.capture_message("call"), sentry_sdk.flush
 
 
-def opentelemetry_client(endpoint: str) -> Told:
-    """OpenTelemetry: one span a call, in batches, over OTLP and HTTP."""
+def opentelemetry_client(endpoint: str) -> Client:
+    """OpenTelemetry: one span per call, in batches, over OTLP and HTTP."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -57,8 +57,8 @@ CLIENTS = {
 
 
 def main(client: str, endpoint: str, ledger: str, seconds: float, fork_at: float) -> None:
-    """Calls for so long, then ends as programs do; at `fork_at` seconds, unless that is 0, it forks
-    a child that makes 20 calls."""
+    """Calls for `seconds`, then ends like any program. At `fork_at` seconds, unless 0, forks a
+    child that makes 20 calls."""
     atexit.register(
         stamp, f"{ledger}.flushed"
     )  # registered first, so called last: after what the client does at the end
@@ -78,7 +78,7 @@ def main(client: str, endpoint: str, ledger: str, seconds: float, fork_at: float
 
 
 def fork(call: Callable[[], object], flush: Callable[[], object], done: str) -> None:
-    """A child that calls, sends and ends; it is not waited for."""
+    """Forks a child that calls, sends and ends; the parent does not wait for the child."""
     if os.fork() == 0:
         for _ in range(20):
             call()
@@ -88,7 +88,7 @@ def fork(call: Callable[[], object], flush: Callable[[], object], done: str) -> 
 
 
 def stamp(path: str) -> None:
-    """Writes down the moment."""
+    """Writes the current time to a file."""
     with open(path, "w") as file:  # noqa: PTH123 - nothing more is loaded in a child
         file.write(str(time.monotonic()))
 

@@ -1,5 +1,5 @@
-"""What the three clients of bench_peers send to: it answers each in its own words, or not at all,
-and counts what arrived."""
+"""The server for the three clients of bench_peers: responds to each in its own protocol or not at
+all, and counts the calls that arrive."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from compilewatch.wire.codec import inflate
 
 
 class PeerServer:
-    """One client's collector; `mode` is `up`, `html` (a proxy's page for everything) or `slow`
-    (three seconds for an answer)."""
+    """The collector of one client; `mode` is `up`, `html` (a proxy's page for every request) or
+    `slow` (a response takes three seconds)."""
 
     def __init__(self) -> None:
         self.mode = "up"
@@ -28,29 +28,29 @@ class PeerServer:
 
     @property
     def url(self) -> str:
-        """Where the client sends to."""
+        """The URL that the client sends to."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def delivered(self) -> int:
-        """Calls that arrived and were kept, each window of the agent once."""
+        """Calls that arrived and were kept; each window of the agent counts once."""
         return sum(self._windows.values()) + self._others
 
     def up(self) -> None:
-        """Answers from now on."""
+        """Responds from now on."""
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), _handler(self))
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def away(self) -> None:
-        """Nobody listens from now on."""
+        """Closes the listener."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
 
     def take(self, path: str, encoding: str, body: bytes) -> bytes:
-        """Counts what came, and answers in the client's words."""
+        """Counts the calls of a request and responds in the client's protocol."""
         with self._lock:
             if path.endswith("/reports"):
                 return self._reports(json.loads(inflate(body)))
@@ -95,12 +95,12 @@ def _handler(server: PeerServer) -> type[BaseHTTPRequestHandler]:
             self.send_response(200)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(answer)))
-            with suppress(OSError):  # the client may have gone meanwhile
+            with suppress(OSError):  # the client may have closed the connection
                 self.end_headers()
                 self.wfile.write(answer)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Stays silent."""
+            """Writes no log."""
 
     return Handler
 

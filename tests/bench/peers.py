@@ -1,5 +1,5 @@
-"""The libraries that people measure calls with today, each as it times one call: what the
-benchmarks print beside ours."""
+"""Common libraries for timing calls, each with the code that times one call: the peers in the
+benchmark tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def prometheus() -> Observe:
 
 
 def opentelemetry() -> Observe:
-    """One record of a histogram, read by nobody."""
+    """One record of a histogram without a reader."""
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
@@ -32,7 +32,7 @@ def opentelemetry() -> Observe:
 
 
 def dogstatsd() -> Observe:
-    """One distribution to a port of this machine."""
+    """One distribution sent to a local port."""
     from datadog.dogstatsd import DogStatsd
 
     client = DogStatsd(host="127.0.0.1", port=18125, disable_telemetry=True)
@@ -40,7 +40,7 @@ def dogstatsd() -> Observe:
 
 
 def ddsketch() -> Observe:
-    """One value into a sketch, without a lock."""
+    """One value added to a sketch, without a lock."""
     from ddsketch import DDSketch
 
     return DDSketch().add
@@ -55,7 +55,7 @@ PEERS = {
 
 
 def timed(fn: Callable[..., Any], observe: Observe) -> Callable[..., Any]:
-    """The function with a clock pair and one observation around it."""
+    """The function with a pair of clock reads and one observation."""
     clock = time.perf_counter
 
     def call(*args: Any) -> Any:

@@ -1,5 +1,5 @@
-"""A benchmark's processes: fresh ones, with the bytecode of everything already written, as in an
-installed package."""
+"""Processes of a benchmark: fresh ones with all bytecode already written, as in an installed
+package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BYTECODE = Path(tempfile.gettempdir()) / f"compilewatch-bench-bytecode-{os.getu
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """Of a process with these COMPILEWATCH_* settings and no others."""
+    """The environment of a process with exactly these COMPILEWATCH_* settings."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
     }
@@ -33,7 +33,7 @@ def environment(**settings: str) -> dict[str, str]:
 def start(
     program: str, *words: str, environ: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """A process of this program; it prints one JSON object."""
+    """Starts a process with this program; the program prints one JSON object."""
     command = [sys.executable, "-c", program, *words]
     return subprocess.Popen(
         command,
@@ -45,24 +45,24 @@ def start(
 
 
 def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """What it printed, once it has ended."""
-    said, _ = process.communicate()
+    """The printed object, after the process has ended."""
+    printed, _ = process.communicate()
     if process.returncode:
-        raise SystemExit(f"a process of this benchmark ended with {process.returncode}")
-    found: dict[str, Any] = json.loads(said)
+        raise SystemExit(f"a benchmark process ended with status {process.returncode}")
+    found: dict[str, Any] = json.loads(printed)
     return found
 
 
 def in_turn(programs: Mapping[str, str], rounds: int) -> dict[str, dict[str, float]]:
-    """Medians of what each program prints, over several rounds in which all of them run one after
-    another; one round before does not count, as it writes bytecode and fills the caches of the
-    machine."""
+    """Medians of the values that each program prints, over several rounds in which all programs run
+    one after another. A first round does not count, since it writes bytecode and warms the caches
+    of the machine."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
     for number in range(rounds + 1):
         for name, program in programs.items():
-            said = answer(start(program))
+            printed = answer(start(program))
             if number:
-                found[name].append(said)
+                found[name].append(printed)
     return {
         name: {key: median(each[key] for each in rounds) for key in rounds[0]}
         for name, rounds in found.items()

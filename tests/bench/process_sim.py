@@ -1,10 +1,10 @@
-"""What the processes of a simulated fleet report: memory, recompiles, and what their starts took;
-numpy only.
+"""Process metrics of a simulated fleet: memory, recompiles, and costs of process starts; numpy
+only.
 
-Draws of its own: the calls of a `Fleet` are the same with and without it. Besides the faults of
-`fleet_sim`, `Fleet.fault` may be memory, host_memory or leak (`size` a share, a share, a share an
-hour), compile (a factor), cache (the share of lookups that hit) or recompiles (an hour).
-"""
+Uses separate random draws: the calls of a `Fleet` are the same with and without this module. In
+addition to the faults of `fleet_sim`, `Fleet.fault` may be memory, host_memory or leak (`size` is a
+share, a share, a share per hour), compile (a factor), cache (the share of lookups that hit) or
+recompiles (per hour)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OTHER_DRAWS = 7_000_003
 
 @dataclass
 class Processes:
-    """Arrays by instance, and minute where there is one a minute."""
+    """Arrays by instance, and by minute for values per minute."""
 
     candidate: Bools
     gpu: list[str]
@@ -48,8 +48,8 @@ class Processes:
     ended: Ints
     process: Ints
     begun: Ints
-    """In each minute which process of an instance runs, and since when: after it where none
-    does."""
+    """The first minute of the process that runs in each minute; a later minute where no process
+    runs."""
     gpu_peak: Floats
     gpu_allocated: Floats
     host_rss: Floats
@@ -58,7 +58,7 @@ class Processes:
 
 
 def simulate_processes(fleet: Fleet) -> Processes:
-    """Draws what belongs to processes; the seed decides everything."""
+    """Draws the process metrics; the seed determines everything."""
     rng = np.random.default_rng((fleet.seed, OTHER_DRAWS))
     placed = instances(fleet)
     arms, gpu, started = placed.candidate, placed.gpu, placed.start
@@ -89,8 +89,8 @@ def simulate_processes(fleet: Fleet) -> Processes:
 
 
 def draw_memory(rng: Generator, fleet: Fleet, age: Ints, active: Bools, arms: Bools) -> Floats:
-    """The log of peak bytes: it settles over the first hour, wanders a little, and follows the mix
-    of shapes."""
+    """The log of peak bytes: settles over the first hour, drifts a little, and follows the mix of
+    shapes."""
     count, minutes = age.shape
     level = (
         np.log(GPU_BYTES)
@@ -111,8 +111,8 @@ def draw_memory(rng: Generator, fleet: Fleet, age: Ints, active: Bools, arms: Bo
 
 
 def draw_peak(fleet: Fleet, memory: Floats, process: Ints) -> Floats:
-    """The log of peak bytes: the running maximum of each process where its minutes need more than
-    usual now and then."""
+    """The log of peak bytes: the running maximum of each process, whose minutes occasionally need
+    more than usual."""
     if not fleet.peak_climb:
         return memory
     rng = np.random.default_rng((fleet.seed, OTHER_DRAWS, 2))
@@ -125,8 +125,7 @@ def draw_peak(fleet: Fleet, memory: Floats, process: Ints) -> Floats:
 
 
 def draw_held(fleet: Fleet, memory: Floats) -> Floats:
-    """The log of bytes in use as looked at now and then: below the peak, by how much the moment
-    decides."""
+    """The log of bytes in use at occasional samples: below the peak by a random amount."""
     rng = np.random.default_rng((fleet.seed, OTHER_DRAWS, 1))
     return np.asarray(memory - rng.uniform(*BELOW_PEAK, memory.shape))
 
@@ -144,7 +143,7 @@ def draw_host_memory(rng: Generator, fleet: Fleet, active: Bools) -> Floats:
 
 
 def draw_recompiles(rng: Generator, fleet: Fleet, age: Ints, active: Bools) -> Ints:
-    """Many at the start, then few and in clumps."""
+    """Many recompiles at the start, then few, in clusters."""
     clumped = RECOMPILES_AN_HOUR / 60 * (rng.random(age.shape) < 0.2) * 5
     rate = np.where(age < 15, RECOMPILES_WARM / 15, clumped) * (age >= 0)
     if fleet.fault == "recompiles":
@@ -153,7 +152,7 @@ def draw_recompiles(rng: Generator, fleet: Fleet, age: Ints, active: Bools) -> I
 
 
 def draw_starts(rng: Generator, fleet: Fleet, gpu: list[str], faulty: Bools) -> list[InstanceStart]:
-    """Compile time, cold start and cache answers of every instance."""
+    """Compile time, cold start and cache results of every instance."""
     found = []
     for i, kind in enumerate(gpu):
         slower = fleet.size if fleet.fault == "compile" and faulty[i] else 1.0
@@ -184,8 +183,8 @@ def draw_starts(rng: Generator, fleet: Fleet, gpu: list[str], faulty: Bools) -> 
 
 
 def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[InstanceProcessMinute]]:
-    """The rows of every minute in order, beside those of calls; `first_minute` is the first minute
-    with history."""
+    """The rows of every minute in order, next to the rows of calls; `first_minute` is the first
+    minute with history."""
     drawn = simulate_processes(fleet)
     for minute in range(fleet.history + fleet.minutes):
         yield [

@@ -1,7 +1,7 @@
-"""What a number of processes needs, from what one report costs: `python -m tests.bench.sizing`
+"""Resources for a number of processes, from the cost of one report: `python -m tests.bench.sizing`
 prints the table of dashboard/docs/operations/capacity.md.
 
-The costs are processor microseconds and bytes a report, as `bench_whole_line` measures them; each
+The costs are processor microseconds and bytes per report, as measured by `bench_whole_line`; each
 process sends every 10 s."""
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from math import ceil
 
 SENDS_EVERY = 10
 BUSY = 0.5
-"""How much of a core is planned for: the rest is for peaks, restarts and pages."""
+"""Planned share of a core; the rest is for peaks, restarts and pages."""
 ONE_POSTGRESQL = 16
-"""Cores up to which one PostgreSQL is planned for; beyond, projects are spread over several."""
+"""Maximum cores of one PostgreSQL; beyond that, projects are spread over several servers."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One report: processor microseconds of the web process, of a fold worker and of PostgreSQL,
-    bytes of its log; bytes kept a process and day."""
+    """Cost of one report: processor microseconds of the web process, of a fold worker and of
+    PostgreSQL, and bytes of its log. `kept` is bytes retained per process and day."""
 
     web: float
     fold: float
@@ -30,7 +30,7 @@ class Cost:
 
 
 def cores(rate: float, microseconds: float) -> int:
-    """Whole cores for that many reports a second."""
+    """Whole cores for this number of reports per second."""
     return max(1, ceil(rate * microseconds / 1e6 / BUSY))
 
 

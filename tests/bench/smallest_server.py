@@ -1,8 +1,8 @@
-"""The smallest server that could take reports: a WSGI application without Django that parses, or
-also keeps what it parsed.
+"""The smallest possible server for reports: a WSGI application without Django that only parses, or
+also stores the parsed reports.
 
 `BENCH_PEER=parse` only inflates and parses; `minimal` also commits each report to `bench_inbox`,
-many in one transaction. What ours takes beyond it is the price of checking keys, limits and
+many in one transaction. The additional cost of our server is the price of checking keys, limits and
 ranges."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Start = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class Committer:
-    """One thread that commits what waits, however much that is, and then says so to everybody."""
+    """One thread that commits all waiting rows and then wakes their requests."""
 
     def __init__(self, url: str) -> None:
         self._waiting: queue.SimpleQueue[tuple[Row, threading.Event]] = queue.SimpleQueue()
@@ -58,7 +58,7 @@ _guard = threading.Lock()
 
 
 def committer() -> Committer:
-    """This process' own; made by its first request, after the server has forked."""
+    """The committer of this process; the first request after the fork of the server creates it."""
     global _committer
     with _guard:
         if _committer is None:
@@ -67,7 +67,7 @@ def committer() -> Committer:
 
 
 def application(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
-    """Takes a request and acknowledges every range in it."""
+    """Accepts a request and acknowledges every range in it."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if not length:
         start("404 Not Found", [("Content-Length", "0")])

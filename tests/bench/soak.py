@@ -1,24 +1,23 @@
-"""Two days of a dashboard and its agents in two hours, with faults: `python -m tests.bench.soak
---minutes 120 [--pace 10] [--seed N]`.
+"""Soak test: two days of a dashboard and its agents in two hours, with faults: `python -m
+tests.bench.soak --minutes 120 [--pace 10] [--seed N]`.
 
-How time is compressed, and what that leaves out. Agents send each second of real time, ten times as
-often as they do. All clocks (of the dashboard by `dashboard.common.clock`, of the agents by
-`time.time`) run `pace` times as fast for the `--day` real seconds of a day's traffic, then it is
-noon of the next day: nights are left out, so that in two hours as many days end as retention needs
-to drop what it keeps for 8 days and for 35. Waits, time limits and intervals of processes stay
-those of real time; what beat sends more seldom than once a day it sends once a day (`soak_pace`). A
-day is thus some minutes of traffic long: tables reach the size of so many such days, not that of
-real ones. PostgreSQL cleans up by its own clock, which is real.
+Time compression. Agents send each second of real time, ten times as often as usual. All clocks (of
+the dashboard by `dashboard.common.clock`, of the agents by `time.time`) run `pace` times as fast
+during the `--day` real seconds of a day's traffic; then the clock jumps to noon of the next day.
+Nights are skipped, so that enough days end within two hours for retention to drop the data that it
+keeps for 8 and for 35 days. Waits, time limits and intervals of processes stay in real time; beat
+sends tasks with an interval of more than a day once a day (`soak_pace`). A day therefore has only
+some minutes of traffic: tables reach the size of that many such days, not of real days. PostgreSQL
+vacuums by its own, real clock.
 
-Of web, worker and beat there are two: what is killed all along is the second; the first is left in
-peace but for what befalls Redis, PostgreSQL and the network, for a process that is started anew
-each few minutes could not show that it grows. The first is killed as well while the first eighth of
-the run lasts. Two jobs last, two come and go: they are killed, told to end, and come back with
-another version.
+Web, worker and beat each run twice. The second process of each is killed during the whole run. The
+first is only affected by faults of Redis, PostgreSQL and the network, since a process that restarts
+every few minutes cannot show growth; the first is also killed during the first eighth of the run.
+Two jobs last. Two others are killed or terminated, and return with another version.
 
-Each minute a line is added to samples.jsonl; the table at the end (also on SIGTERM) takes the last
-life of each process after its first minutes, and tables from when retention has begun to drop from
-the oldest that is kept. `--table FILE` prints it from such a file."""
+Each minute adds a line to samples.jsonl. The table at the end (also on SIGTERM) covers the last
+life of each process after its first minutes, and tables from the time when retention has started to
+drop the oldest rows. `--table FILE` prints the table of such a file."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import tests.environment  # noqa: F401  # says which Redis
+import tests.environment  # noqa: F401  # selects the Redis
 from tests.bench.soak_books import Books
 from tests.bench.soak_clock import DAY, clock, written
 from tests.bench.soak_crowd import Crowd
@@ -49,15 +48,15 @@ from tests.faults.schedule import network
 
 KEPT = {"instance_minutes": 8, "version_minutes": 8, "compile_events": 8, "version_hours": 35}
 SETTLED = 25 / 60
-"""Hours after which a process has what it needs: who no longer reports is forgotten within 20
-minutes, so that it levels after that."""
+"""Hours after which a process has reached its size: an instance that no longer reports is removed
+from memory within 20 minutes, so memory is level afterwards."""
 PAGES = ("/p/flow/", "/p/flow/alerts/", "/p/flow/health/")
 LIVES = 4
-"""Days of a version."""
+"""Lifetime of a version in days."""
 
 
 class Soak:
-    """The line, its jobs, and what befalls them."""
+    """The dashboard, its jobs, and the faults."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.given, self.chance = given, random.Random(given.seed)
@@ -76,16 +75,16 @@ class Soak:
 
     @property
     def passed(self) -> float:
-        """Seconds since the begin."""
+        """Seconds since the start."""
         return time.time() - self.began
 
     @property
     def day(self) -> int:
-        """Days since the begin."""
+        """Days since the start."""
         return int(self.passed // self.given.day)
 
     def run(self) -> None:
-        """Until its minutes are over or it is told to end."""
+        """Runs until the time is over or the process is stopped."""
         self.line.start(channel="http://127.0.0.1:9/none")
         self.line.manage(
             "retention",
@@ -140,7 +139,7 @@ class Soak:
         self.jobs[name] = self.line.job(ledger, version, self.proxy.endpoint)
 
     def _guests(self) -> None:
-        """One of the two that come and go ends, in one way or the other, and comes back."""
+        """Ends one of the two guest jobs by a random signal, and starts it again."""
         while not self.over.wait(self.chance.uniform(0.5, 2.0) * self.given.day):
             name = self.chance.choice(("guest-1", "guest-2"))
             how = self.chance.choice((signal.SIGKILL, signal.SIGTERM))
@@ -150,7 +149,7 @@ class Soak:
             self._job(name)
 
     def _visits(self) -> None:
-        """Somebody signs in and looks at pages."""
+        """A person signs in and reads pages."""
         while not self.over.wait(self.given.day):
             for page in PAGES:
                 try:
@@ -177,10 +176,10 @@ class Soak:
             self._try(self._fault, kind, self.chance.choice(roles))
 
     def _try(self, step: Callable[..., None], *words: str) -> None:
-        """A look or a fault that fails is said and counted; the run goes on."""
+        """Runs a sample or a fault; prints and counts a failure, and continues."""
         try:
             step(*words)
-        except Exception:  # noqa: BLE001 - two hours are not given up for one look
+        except Exception:  # noqa: BLE001 - one failed sample must not end a run of two hours
             self.fired["failed here"] += 1
             traceback.print_exc()
 
@@ -207,8 +206,8 @@ class Soak:
             self.proxy.up()
 
     def close(self) -> dict[str, int]:
-        """Ends the jobs, waits for the folds, and compares the books a last time; whatever fails,
-        no process is left behind."""
+        """Ends the jobs, waits for the folds, and compares the ledgers a last time; no process
+        remains, even after an error."""
         self.over.set()
         with contextlib.ExitStack() as ends:
             ends.callback(self.proxy.close)
@@ -225,42 +224,40 @@ class Soak:
 
 
 def report(samples: list[dict[str, Any]], given: argparse.Namespace) -> Iterable[str]:
-    """What a run is worth, from its samples."""
+    """The results of a run, from its samples."""
     kept = (KEPT["version_hours"] + 2) * given.day / 3600
     last = samples[-1]
     yield (
         f"{last['at'] / 60:.0f} min, {last['day']} days of {given.day * given.pace / 60:g} min "
-        f"of traffic; {len(samples)} looks"
+        f"of traffic; {len(samples)} samples"
     )
     yield from lines(samples, settled=SETTLED, kept=kept)
     yield from lives(samples, "worker-1")
-    yield f"what befell it: {last['fired']}; started again: {last['restarts']}"
+    yield f"faults: {last['fired']}; restarts: {last['restarts']}"
     yield (
         "partitions now: "
         f"{ {name: parts[0] for name, parts in last['tables'].items() if parts[0] > 1} }"
     )
     yield (
-        f"books: {last['books']}; over all looks lost "
-        f"{max(one['books']['lost'] for one in samples)}"
+        f"ledgers: {last['books']}; maximum lost in any "
+        f" sample {max(one['books']['lost'] for one in samples)}"
     )
 
 
 def options() -> argparse.Namespace:
-    """What is asked."""
+    """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=120)
     parser.add_argument("--pace", type=float, default=10)
     parser.add_argument(
-        "--day", type=float, default=72, help="real seconds of a day's traffic; nights are left out"
+        "--day", type=float, default=72, help="real seconds of a day's traffic; nights are skipped"
     )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--every", type=float, default=60, help="real seconds between looks")
+    parser.add_argument("--every", type=float, default=60, help="real seconds between samples")
     parser.add_argument("--folder", type=Path, default=Path(".var/soak"))
-    parser.add_argument(
-        "--table", type=Path, help="prints the table of a run's samples and does nothing else"
-    )
+    parser.add_argument("--table", type=Path, help="only print the table of these samples")
     given = parser.parse_args()
     if given.day * given.pace > DAY / 2:
         parser.error(
@@ -288,7 +285,7 @@ def main() -> None:
     finally:
         books = soak.close()
     print("\n".join(report(soak.samples, given)))
-    print(f"books at the end: {books}", flush=True)
+    print(f"ledgers at the end: {books}", flush=True)
 
 
 if __name__ == "__main__":

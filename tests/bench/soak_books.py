@@ -1,5 +1,5 @@
-"""The books of a soak: what jobs recorded and what was acknowledged to them, against what the
-dashboard holds and has folded."""
+"""The ledgers of a soak: compares the recorded and acknowledged calls of jobs with the stored and
+folded calls of the dashboard."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ JOIN model_version ON model_version.id = series.version_id GROUP BY 1, 2
 
 
 class Books:
-    """Counts of calls. The dashboard drops what is too old while this runs: what it said last of a
-    day or of a sender is kept here."""
+    """Counts of calls. The dashboard drops old rows during the run, so the last counts of each day
+    and sender are kept here."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -33,12 +33,11 @@ class Books:
         self._held: dict[str, set[int]] = defaultdict(set)
 
     def note(self, version: str, instance: str, number: int, calls: int) -> None:
-        """A window, before it is sent."""
+        """Records a window before it is sent."""
         self.version[instance], self.calls[instance][number] = version, calls
 
     def read(self) -> None:
-        """Whatever the jobs have written since the last time; a line that is not at its end yet
-        waits."""
+        """Reads the lines that the jobs have written since the last read; incomplete lines wait."""
         for path in self._folder.glob("*.ledger"):
             with path.open("rb") as file:
                 file.seek(self._read.get(path, 0))
@@ -62,12 +61,11 @@ class Books:
             )
 
     def audit(self, stack: Stack) -> dict[str, int]:
-        """Compares them in one snapshot of the database, while reports go on coming and folds go
-        on."""
+        """Compares the counts in one snapshot of the database, while reports and folds continue."""
         self.read()
         promised = {
             instance: set(numbers) for instance, numbers in list(self.acked.items())
-        }  # others go on adding
+        }  # other threads continue to add
         waiting = self._look(stack)
         self.read()
         found = Counter[str](lost=0, doubled=0, too_few=0, poison=0)

@@ -1,4 +1,4 @@
-"""The clock of a soak: it runs faster than real time for the minutes of a day, then it is noon of
+"""The clock of a soak: faster than real time during the minutes of a day, then a jump to noon of
 the next day."""
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _REAL = time.time
 
 
 def written(*, base: float, pace: float, day: float) -> str:
-    """What the environment of every process says: Unix seconds of the begin, how fast, and real
+    """The environment variable of every process: Unix seconds of the start, the pace, and the real
     seconds of a day."""
     return f"{base} {pace} {day}"
 
 
 def clock(text: str) -> Callable[[], float]:
-    """The clock that such a text describes."""
+    """The clock for this text."""
     base, pace, day = map(float, text.split())
     first = base // DAY * DAY + NOON
 
@@ -32,10 +32,10 @@ def clock(text: str) -> Callable[[], float]:
 
 
 def clock_of_this_process() -> Callable[[], float]:
-    """The clock that this process was told."""
+    """The clock from the environment of this process."""
     return clock(os.environ[VARIABLE])
 
 
 def day_of_this_process() -> float:
-    """Real seconds of a day, as this process was told."""
+    """The real seconds of a day, from the environment of this process."""
     return float(os.environ[VARIABLE].split()[2])

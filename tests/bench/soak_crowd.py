@@ -1,5 +1,5 @@
-"""Simulated instances of a soak: new ones each day, each sends a report in its turn, the same bytes
-again until it is acknowledged."""
+"""Simulated instances of a soak: new instances each day, which take turns and resend the same bytes
+until a report is acknowledged."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ CALLS = 100
 
 
 class Crowd(threading.Thread):
-    """`of_a_day` instances, `rate` reports a second from all of them together; a version lives for
-    `days`."""
+    """`of_a_day` instances with `rate` reports per second in total; a version lives for `days`."""
 
     def __init__(
         self,
@@ -41,8 +40,8 @@ class Crowd(threading.Thread):
         self.over = threading.Event()
 
     def run(self) -> None:
-        """Until it is told that it is over; what is not acknowledged by the end of its day stays
-        so."""
+        """Sends until it is stopped; a report that is not acknowledged by the end of the next day
+        is dropped."""
         numbers: dict[int, int] = {}
         identities: dict[int, Identity] = {}
         turn = 0
@@ -61,7 +60,7 @@ class Crowd(threading.Thread):
                 end=self._clock(),
                 environment="prod",
             )
-            # What a process says of itself stays: the folder remembers it by that.
+            # The identity of a process must not change: the fold caches a sender by its identity.
             request.instance = identities.setdefault(who, request.instance)
             self._books.note(version, instance_id(who), number, CALLS)
             if self._delivered(dumps(request), number, until=self._clock() // DAY + 1):
@@ -83,6 +82,6 @@ class Crowd(threading.Thread):
             }
             connection.request("POST", "/api/v1/reports", body, headers)
             answer = connection.getresponse()
-            said = json.loads(answer.read())
-            return answer.status == 200 and [number, number] in said["acked"]
+            answered = json.loads(answer.read())
+            return answer.status == 200 and [number, number] in answered["acked"]
         return False

@@ -1,5 +1,5 @@
-"""How many of Python's blocks a process of a soak has in use, written by itself each half minute:
-what the allocators keep is not in it."""
+"""Number of Python memory blocks in use in a process of a soak. The process writes it every half
+minute; memory that the allocators keep is not included."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ VARIABLE = "SOAK_HELD"
 EVERY = 30.0
 
 
-def tell() -> None:
-    """From now on, and in each process that this one forks, in a file of its own in the folder that
-    the environment names."""
+def start_reports() -> None:
+    """Starts the reports of this process and of each forked child, each in its own file in the
+    folder from the environment."""
     if folder := os.environ.get(VARIABLE):
         _begin(folder)
         os.register_at_fork(after_in_child=lambda: _begin(folder))
 
 
 def held(folder: Path, pid: int) -> float:
-    """Blocks that the process had in use when it was asked last, 0 if it has not said yet."""
+    """Blocks in use according to the last report of the process, 0 before the first report."""
     file = folder / str(pid)
     return float(file.read_text() or 0) if file.exists() else 0.0
 

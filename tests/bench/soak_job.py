@@ -1,5 +1,5 @@
-"""A job of a soak: the agent in it sends each second of real time, ten times as often as usual;
-`python -m tests.bench.soak_job LEDGER`."""
+"""A job of a soak: its agent sends each second of real time, ten times as often as usual; `python
+-m tests.bench.soak_job LEDGER`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.faults.ledger import Ledger
 
 
 def main() -> None:
-    """Calls two watched functions until it is told to end."""
+    """Calls two watched functions until the process is terminated."""
     parser = argparse.ArgumentParser()
     parser.add_argument("ledger", type=Path)
     parser.add_argument("--version", required=True)

@@ -1,5 +1,5 @@
-"""The dashboard of a soak: of web, worker and beat there are two each; the first lasts, so that its
-growth shows, the second is killed."""
+"""The dashboard of a soak: web, worker and beat each run twice. The first process lasts and shows
+growth, the second is killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LASTING, KILLED = ("web-1", "beat-1", "worker-1"), ("web-2", "beat-2", "worker-2
 
 
 class SoakLine(WholeLine):
-    """On a PostgreSQL and a Redis of its own."""
+    """Uses its own PostgreSQL and Redis."""
 
     def __init__(self, folder: Path, clock: str) -> None:
         super().__init__(database="postgresql", folder=folder, outbound="127.0.0.1:9")
@@ -36,8 +36,8 @@ class SoakLine(WholeLine):
         return LASTING + KILLED
 
     def command(self, role: str) -> list[str]:
-        """As a Stack starts it, with one process that answers requests, and each beat with a file
-        of its own."""
+        """The command of a Stack, with one process that serves requests, and a separate file for
+        each beat."""
         words = ["--workers=1" if word == "--workers" else word for word in super().command(role)]
         return [
             word.replace(f"{self.folder}/beat", f"{self.folder}/{role}")
@@ -46,7 +46,7 @@ class SoakLine(WholeLine):
         ]
 
     def start_role(self, role: str) -> None:
-        """Each web process has a port of its own."""
+        """Gives each web process its own port."""
         environment = self.environment | {"COMPILEWATCH_PORT": str(self.ports.get(role, self.port))}
         with (self.folder / f"{role}.log").open("ab") as log:
             self.processes[role] = subprocess.Popen(
@@ -66,8 +66,8 @@ class SoakLine(WholeLine):
         )
 
     def job(self, ledger: Path, version: str, endpoint: str) -> subprocess.Popen[bytes]:
-        """Starts an instance; what is left of one that was killed waits in the folder that all
-        share."""
+        """Starts an instance. All instances share a folder, which keeps the remaining windows of
+        killed instances."""
         settings = {
             "ENDPOINT": endpoint,
             "API_KEY": self.key,
@@ -99,14 +99,13 @@ class SoakLine(WholeLine):
 
 
 class TwoDoors(FaultProxy):
-    """Hands each request to one of the web processes, chosen by chance, as a balancer does that
-    does not look whether they live."""
+    """Sends each request to a random web process, like a load balancer without health checks."""
 
     def __init__(self, ports: list[int], seed: int) -> None:
         super().__init__(ports[0], seed)
         self._ports = ports
 
     def ask(self, request: bytes) -> bytes:
-        """The answer of one of them."""
+        """The response of one web process."""
         self._target = self.chance.choice(self._ports)
         return super().ask(request)

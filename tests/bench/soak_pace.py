@@ -1,9 +1,9 @@
-"""How often a soak's stages run: beat keeps to real time, but what it sends seldom is sent once a
-day of the soak's clock.
+"""Intervals of a soak's stages: beat keeps real time, but sends rare tasks once per day of the
+soak's clock.
 
-A stage's slots are told by the clock, and a clock that runs ten times as fast and leaves the nights
-out makes each of them overdue at all times: the first process of a worker, which sweeps only what
-nobody else does, then ran everything a second time, and grew by it."""
+The slots of a stage follow the clock. A clock that runs ten times as fast and skips the nights
+makes every slot overdue at all times. The first process of a worker, which only sweeps slots that
+no other process has run, then ran everything a second time, and its memory grew."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dashboard.pipeline import BEAT_SCHEDULE
 from tests.bench.soak_clock import DAY
 
 GRACE = 2.0 * DAY
-"""Seconds of the clock a stage may be late, instead of those of real time: a day is some of real
-seconds and a leap."""
+"""Seconds of the soak's clock by which a stage may be late, instead of seconds of real time: a day
+is some real seconds and a jump."""
 
 
 def schedule(day: float) -> dict[str, dict[str, Any]]:
-    """What beat sends, where a day is so many real seconds long."""
+    """The beat schedule for a day of this number of real seconds."""
     return {
         name: {**entry, "schedule": AlignedSchedule(min(entry["schedule"].seconds, day))}
         for name, entry in BEAT_SCHEDULE.items()
@@ -30,7 +30,7 @@ def schedule(day: float) -> dict[str, dict[str, Any]]:
 
 @signals.worker_init.connect
 def patient(**_: Any) -> None:
-    """A worker of this process leaves to beat what beat does."""
+    """A worker of this process leaves the tasks of beat to beat."""
     from dashboard import fallback_scheduler  # Django is set up only now
 
     fallback_scheduler.GRACE_BOUNDS_S = GRACE, GRACE

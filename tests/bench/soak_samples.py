@@ -1,4 +1,5 @@
-"""What a soak looks at each minute: processes, tables, Redis, spools; one line of JSON a look."""
+"""The samples of a soak, one per minute: processes, tables, Redis, spools; one line of JSON
+each."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ FROM pg_class c JOIN pg_stat_user_tables s ON s.relid = c.oid WHERE c.relkind = 
 
 
 def processes(group: list[psutil.Process]) -> dict[str, float]:
-    """Of a process and what it started: MiB, descriptors, threads, processor seconds, and seconds
-    since the first of them began."""
+    """Totals of a process and its children: MiB, descriptors, threads, processor seconds, and the
+    number of processes."""
     found = {"rss": 0.0, "descriptors": 0.0, "threads": 0.0, "processor": 0.0, "count": 0.0}
     for one in group:
         try:
@@ -39,8 +40,8 @@ def processes(group: list[psutil.Process]) -> dict[str, float]:
 
 
 def anonymous(pid: int) -> float:
-    """MiB that a process made itself, where what a fork shares counts in parts: a child's resident
-    memory has its parent's in it."""
+    """Anonymous memory of a process in MiB. Pages shared by forks count proportionally; the
+    resident memory of a child includes pages of its parent."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return (
         float(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss_Anon:")))
@@ -49,10 +50,10 @@ def anonymous(pid: int) -> float:
 
 
 def tree(pid: int, folder: Path) -> dict[str, Any]:
-    """The same of one process and its children, with its own id: a process that was started anew is
-    another one. Of the first process its memory alone, and of each child its id, its age in seconds
-    and its memory, for a worker's child is replaced and its parent stays. `folder` is where servers
-    write how many thousand blocks they have in use."""
+    """The same totals of one process and its children, with its PID: a restarted process has a new
+    PID. Also the memory of the first process alone, and PID, age in seconds and memory of each
+    child, since a worker's child is replaced while its parent remains. `folder` contains the block
+    counts that the servers write; they are returned in thousands."""
     try:
         head = psutil.Process(pid)
         children = head.children(recursive=True)
@@ -73,7 +74,7 @@ def tree(pid: int, folder: Path) -> dict[str, Any]:
 
 
 def look(line: SoakLine, jobs: dict[str, int]) -> dict[str, Any]:
-    """One look."""
+    """One sample."""
     database = [
         one
         for one in psutil.process_iter(["name", "cmdline"])
@@ -106,6 +107,6 @@ def look(line: SoakLine, jobs: dict[str, int]) -> dict[str, Any]:
 
 
 def folder_of(path: Path) -> Path:
-    """Made if it is not there."""
+    """The folder, created if it is missing."""
     path.mkdir(parents=True, exist_ok=True)
     return path

@@ -1,5 +1,5 @@
-"""What the samples of a soak say at its end: one row a figure, its first quarter beside its last,
-its slope, and whether it grows."""
+"""Summary of a soak's samples: one row per value with its first and last quarter, its slope, and a
+growth verdict."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from statistics import mean, median
 from typing import Any
 
 Series = list[tuple[float, float]]
-"""Hours since the begin, and the figure."""
+"""Hours since the start, and the value."""
 
 GROWS = 0.02
-"""What a figure may rise in an hour, as part of its median, and still be called flat."""
+"""Slope per hour, as part of the median, that still counts as flat."""
 SURE = 3.0
-"""So many standard errors of its slope lie between a figure that grows and one that does not."""
+"""A value grows if its slope exceeds this number of standard errors."""
 FIGURES = (
     ("rss", "MiB"), ("own", "MiB"), ("first", "MiB"), ("in use", "thousand blocks"), ("descriptors", ""), ("threads", ""),
 )  # fmt: skip
-"""Of processes. `own` is what they made themselves, what a fork shares counted once; `first` is the
-first process alone."""
+"""Values of processes. `own` counts memory shared by a fork once; `first` is the first process
+alone."""
 FOR_EVER = (
     "model_version", "deployment", "comparison", "healthy_pair", "verdict", "finding", "alert", "audit", "judged", "learned",
     "deployment_mark",
 )  # fmt: skip
-"""How the names of tables begin in which the dashboard keeps what it found for ever: they grow with
-versions, not with time."""
+"""Name prefixes of tables that the dashboard retains indefinitely: they grow with versions, not
+with time."""
 
 
 def slope(series: Series) -> tuple[float, float]:
-    """By least squares, an hour, and its standard error."""
+    """Slope per hour by least squares, and its standard error."""
     if len(series) < 5:
         return math.nan, math.nan
     x_mean, y_mean = mean(x for x, _ in series), mean(y for _, y in series)
@@ -42,22 +42,22 @@ def slope(series: Series) -> tuple[float, float]:
 def lasting(
     samples: list[dict[str, Any]], kind: str, name: str, figure: str, *, settled: float
 ) -> Series:
-    """Of the process that was there at the end, once it had run for so many hours."""
+    """The series of the process that ran at the end, after its first `settled` hours."""
     seen = [(one["at"], one[kind].get(name) or {}) for one in samples]
-    seen = [(at, said) for at, said in seen if said]
+    seen = [(at, values) for at, values in seen if values]
     last = seen[-1][1]["pid"] if seen else 0
     return [
-        (at / 3600, said.get(figure, 0.0))
-        for at, said in seen
-        if said["pid"] == last and said["age"] > settled * 3600
+        (at / 3600, values.get(figure, 0.0))
+        for at, values in seen
+        if values["pid"] == last and values["age"] > settled * 3600
     ]
 
 
 def series_of(
     samples: list[dict[str, Any]], *, settled: float, kept: float
 ) -> Iterator[tuple[str, Series]]:
-    """Every figure by name; `settled` and `kept` are the hours after which processes, and tables
-    whose rows are dropped, may be flat."""
+    """Every value by name. `settled` and `kept` are the hours after which processes, and tables
+    with dropped rows, may be flat."""
     for kind in ("servers", "jobs"):
         for name in sorted({name for one in samples for name in one[kind]}):
             for figure, unit in FIGURES:
@@ -81,13 +81,13 @@ def series_of(
 
 
 def quarters(series: Series) -> tuple[float, float]:
-    """The medians of its first quarter and of its last."""
+    """The medians of the first and the last quarter."""
     part = max(1, len(series) // 4)
     return median(y for _, y in series[:part]), median(y for _, y in series[-part:])
 
 
 def verdict(series: Series, name: str) -> str:
-    """In a word."""
+    """The growth verdict."""
     if len(series) < 8:
         return "too short"
     rise, error = slope(series)
@@ -96,7 +96,7 @@ def verdict(series: Series, name: str) -> str:
     if rise - SURE * error <= 0 or rise < GROWS * usual or last <= first:
         return "flat"
     return (
-        "kept for ever"
+        "retained indefinitely"
         if name.startswith("table ") and name.split()[1].startswith(FOR_EVER)
         else "grows"
     )
@@ -104,7 +104,7 @@ def verdict(series: Series, name: str) -> str:
 
 def lines(samples: list[dict[str, Any]], *, settled: float, kept: float) -> Iterator[str]:
     """The table."""
-    yield f"{'':48} {'first quarter':>14} {'last quarter':>13} {'slope an hour':>22}"
+    yield f"{'':48} {'first quarter':>14} {'last quarter':>13} {'slope per hour':>22}"
     for name, series in series_of(samples, settled=settled, kept=kept):
         if not series or not any(y for _, y in series):
             continue
@@ -114,12 +114,12 @@ def lines(samples: list[dict[str, Any]], *, settled: float, kept: float) -> Iter
 
 
 def lives(samples: list[dict[str, Any]], name: str) -> Iterator[str]:
-    """Of a process that replaces its child: how old each child came to be, and its MiB after five
-    minutes and at its end."""
+    """Lives of the children of a process: the age of each child, and its MiB after five minutes and
+    at its end."""
     seen: dict[int, Series] = {}
     for one in samples:
         for pid, age, size in (one["servers"].get(name) or {}).get("children", ()):
             seen.setdefault(pid, []).append((age / 60, size))
     for series in seen.values():
         settled = next((size for age, size in series if age >= 5), math.nan)
-        yield f"{name}'s child of {series[-1][0]:.0f} min: {settled:.1f} MiB after five minutes, {series[-1][1]:.1f} at its end"
+        yield f"child of {name}, {series[-1][0]:.0f} min old: {settled:.1f} MiB after five minutes, {series[-1][1]:.1f} at its end"

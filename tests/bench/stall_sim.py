@@ -1,5 +1,5 @@
-"""Stalled calls of simulated fleets: each process meets shapes for the first time some while after
-its start, and calls of it wait."""
+"""Stalled calls of simulated fleets: each process sees new shapes some time after its start, and
+calls wait for the compilation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.bench.fleet_sim import Fleet, instance_minutes
 
 @dataclass(frozen=True)
 class Stalling:
-    """`shapes` first meetings a process, most within `within` minutes of its start; each takes
+    """`shapes` new shapes per process, most within `within` minutes of its start; each takes
     `seconds`, and `waiting` calls wait for it.
 
-    Of the candidate's calls a further `share` stalls in every minute: a fault."""
+    A fault: an additional `share` of the candidate's calls stalls in every minute."""
 
     shapes: float = 12.0
     within: float = 60.0
@@ -30,7 +30,7 @@ class Stalling:
 def stalling_minutes(
     fleet: Fleet, stalling: Stalling, first_minute: int = 0
 ) -> Iterator[list[InstanceMinute]]:
-    """The rows of `instance_minutes` as agents report them that tell stalled calls apart."""
+    """The rows of `instance_minutes` from agents that report stalled calls separately."""
     met: dict[object, list[int]] = {}
     for rows in instance_minutes(fleet, first_minute):
         yield [_stalled(fleet, row, met, stalling) for row in rows]

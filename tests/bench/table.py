@@ -1,4 +1,4 @@
-"""The one table of `make bench`: each benchmark says its figures here, beside its peer and its
+"""The common table of `make bench`: the results of each benchmark, next to its peer and its
 goal."""
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 COLLECT = "BENCH_ROWS"
-"""The variable that names the file in which `python -m tests.bench` collects the rows of all
+"""Environment variable with the file in which `python -m tests.bench` collects the rows of all
 benchmarks."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. A machine may be slow or busy, the peer with it: where there is a goal for the
-    ratio, meeting either is enough."""
+    """One result. On a slow or busy machine the peer is slow, too: if there is a goal for the
+    ratio, meeting either goal is enough."""
 
     what: str
     unit: str
@@ -25,17 +25,17 @@ class Row:
     peer: float | None = None
     peer_name: str = ""
     goal: float | None = None
-    """At most so much."""
+    """Upper limit."""
     goal_ratio: float | None = None
 
     @property
     def ratio(self) -> float | None:
-        """Ours to the peer's."""
+        """Our value divided by the peer's value."""
         return self.ours / self.peer if self.peer else None
 
     @property
     def missed(self) -> bool:
-        """Whether there is a goal and it is not met."""
+        """True if there is a goal and the row misses it."""
         met = [self.goal is not None and self.ours <= self.goal]
         met.append(
             self.goal_ratio is not None and self.ratio is not None and self.ratio <= self.goal_ratio
@@ -51,7 +51,7 @@ class Row:
 
 
 def show(rows: Iterable[Row]) -> int:
-    """Prints the rows and hands them to the common table; 1 if a goal is missed."""
+    """Prints the rows and adds them to the common table; 1 if a goal is missed."""
     rows = list(rows)
     print("\n".join(lines(rows)), flush=True)
     if os.environ.get(COLLECT):
@@ -61,7 +61,7 @@ def show(rows: Iterable[Row]) -> int:
 
 
 def collected(path: Path) -> list[Row]:
-    """The rows that benchmarks handed over."""
+    """The rows from the benchmarks."""
     return (
         [Row(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
     )

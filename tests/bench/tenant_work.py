@@ -1,5 +1,5 @@
-"""Two projects of one dashboard at work: one that sends and reads as people do, and one that does
-harm in five ways."""
+"""Load of two projects of one dashboard: one sends reports and reads pages like a person, the other
+is hostile in five ways."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from tests.flow.stack import POSTGRESQL
 from tests.hostile.mutations import mutant
 
 RATE, TIMES, INSTANCES = 20.0, 10, 60
-"""Reports a second of the first project; the hostile one floods with so many times that."""
+"""Reports per second of the first project, and the factor of the hostile project's flood."""
 SPOILED, REFUSED_A_SECOND, SLOW = 20.0, 10.0, 50
 CALLS = 2000
-"""Of each report of the generator: two buckets of a thousand."""
+"""Calls per report of the generator: two buckets of a thousand."""
 
 
 class Flood:
-    """The generator of reports as a hostile project uses it."""
+    """The report generator in the hands of a hostile project."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def end(self) -> str:
-        """What it counted."""
+        """The results of the generator."""
         found = json.loads(self._process.communicate()[0])
         return f"flood: acknowledged {found['rate']:.0f}/s, refused {found['refused'] or 'none'}"
 
@@ -50,7 +50,7 @@ class Crowd:
             self._open.enter_context(slow_clients(port, first, count=SLOW))
 
     def end(self) -> str:
-        """Closes them."""
+        """Closes the slow clients."""
         self._open.close()
         return f"slow clients: {SLOW} of each of {len(shapes(''))} shapes"
 
@@ -69,12 +69,12 @@ class Tenants:
         self.line.beat()
 
     def honest_start(self, *, seconds: float) -> subprocess.Popen[str]:
-        """The reports of the first project."""
+        """Starts the reports of the first project."""
         self.line.key = self.keys["bench"]
         return self.line.load_start(seconds=seconds, connections=4, instances=INSTANCES, rate=RATE)
 
     def hostile_start(self, *, seconds: float) -> list[Any]:
-        """Everything that the hostile project does."""
+        """Starts all activity of the hostile project."""
         self.line.key = key = self.keys["hostile"]
         flood = Flood(
             self.line.load_start(
@@ -101,8 +101,8 @@ class Tenants:
             )
 
         repeated = [
-            Repeated("spoiled bodies", SPOILED, spoiled),
-            Repeated("reports that the database refuses", REFUSED_A_SECOND, refused),
+            Repeated("corrupted bodies", SPOILED, spoiled),
+            Repeated("reports that the database rejects", REFUSED_A_SECOND, refused),
         ]
         pages = Pages(
             self.port,
@@ -114,8 +114,8 @@ class Tenants:
         return [flood, *repeated, pages, Crowd(self.port, key)]
 
     def ledger_differs(self) -> int:
-        """Calls of the first project that are stored and were not acknowledged, or the other way
-        round, once all is folded."""
+        """Difference between the stored and the acknowledged calls of the first project, after
+        everything is folded."""
         project, until = project_id(self.line, "bench"), time.monotonic() + 120
         while (
             self.line.rows(f"SELECT 1 FROM ingest_inbox WHERE project_id = {project} LIMIT 1")
@@ -133,8 +133,8 @@ class Tenants:
 
 
 def lags(line: Line, project: int, *, seconds: float) -> list[float]:
-    """How long each report of the project waited that was folded within the time; one that still
-    waits counts with its age."""
+    """Wait of each report of the project that is folded in this time. A report that still waits
+    counts with its age."""
     waiting: dict[int, float] = {}
     found, until = list[float](), time.monotonic() + seconds
     with psycopg.connect(dbname=line.name, autocommit=True, **POSTGRESQL) as connection:

@@ -1,5 +1,5 @@
-"""A writer and a reader of an earlier release that go on while the database is migrated, and how
-long each of their statements took."""
+"""A writer and a reader of an earlier release that run while the database is migrated, with the
+duration of each of their statements."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ Statement = tuple[str, str, dict[str, str]]
 
 @dataclass
 class Load:
-    """Runs its statements in turn until it is stopped; `took` holds when each began, its name and
-    its seconds."""
+    """Repeats its statements until it is stopped; `took` holds start, name and seconds of each."""
 
     address: Mapping[str, Any]
     statements: dict[str, str]
@@ -35,12 +34,12 @@ class Load:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it."""
+        """Stops the load."""
         self._over.set()
         self._thread.join(60)
 
     def since(self, began: float) -> list[tuple[float, str]]:
-        """Seconds and name of the statements that began from then on, the longest first."""
+        """Seconds and names of the statements that started since then, longest first."""
         return sorted(
             ((seconds, name) for at, name, seconds in self.took if at >= began), reverse=True
         )
@@ -66,8 +65,8 @@ class Load:
 def writes(
     connection: psycopg.Connection, project: int, model: int, version: int
 ) -> dict[str, str]:
-    """What the earlier release writes, with the columns that it knows: new rows, and additions to
-    rows that are there."""
+    """The statements of the earlier release, with its columns: new rows, and updates of existing
+    rows."""
     minute = {"project_id": str(project), "day": "%(day)s", "minute": "%(minute)s"}
     of_version = {**minute, "version_id": str(version), "environment": "'e1'", "gpu_type": "''"}
     hour = {name: value for name, value in of_version.items() if name != "minute"} | {
@@ -122,4 +121,4 @@ READS = {
     "regions": "SELECT sum(calls) FROM region_minute WHERE series_id = 1 AND minute = %(minute)s AND instance_id = %(instance)s",
     "hours": "SELECT sum(compiles) FROM version_process_hour WHERE day = %(day)s AND environment = 'e1'",
 }
-"""What its pages read."""
+"""The queries of its pages."""

@@ -1,5 +1,5 @@
-"""Rows of an earlier release's database: each table filled by PostgreSQL itself with as many as are
-asked for."""
+"""Rows of an earlier release's database: PostgreSQL fills each table with the requested number of
+rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import psycopg
 VALUES = {
     "boolean": "false", "jsonb": "'{}'", "bytea": "''", "timestamp with time zone": "now()", "character varying": "''", "text": "''",
 }  # fmt: skip
-"""The value of a column that must have one; numbers are 1."""
+"""The value of a required column; numbers are 1."""
 INSTANCES = 200_000
 DAYS = 8
 IDENTITY = "jsonb_build_object('pid', n % 30000 + 1, 'host', 'gpu-' || n % 500, 'python', repeat('x', 400))"
@@ -16,12 +16,12 @@ SHARES = {
     "process_minute": 0.40, "region_minute": 0.24, "version_process_minute": 0.14, "version_minute": 0.08, "compile_event": 0.06,
     "instance": 0.04, "version_process_hour": 0.02, "version_hour": 0.02,
 }  # fmt: skip
-"""Of all rows; those tables have most that a migration changes the columns of."""
+"""Share of each table in all rows; a migration changes columns mostly in these tables."""
 
 
 def keys_of(project: int, model: int, version: int, today: int) -> dict[str, dict[str, str]]:
-    """What the columns of each table are in row `n`, where it is not the same in all."""
-    day, owner = f"{today} - n % {DAYS}", f"n / 1400 % {INSTANCES} + 1"
+    """The expressions for columns that differ by row `n`, by table."""
+    day, owner = f"{today} - n % {DAYS}", f"mod(n / 1400, {INSTANCES}) + 1"
     minute = f"({today} - n % {DAYS}) * 1440 + n / {DAYS} % 175"
     base, of_version = (
         {"project_id": str(project), "day": day},
@@ -45,7 +45,7 @@ def keys_of(project: int, model: int, version: int, today: int) -> dict[str, dic
 def columns_filled(
     connection: psycopg.Connection, table: str, given: dict[str, str]
 ) -> dict[str, str]:
-    """Every column that must have a value, with the expression that gives it."""
+    """Every required column, with the expression for its value."""
     found = connection.execute(
         "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s AND is_nullable = 'NO'"
         " AND column_default IS NULL AND is_identity = 'NO' ORDER BY ordinal_position",
@@ -57,7 +57,7 @@ def columns_filled(
 def table_fill(
     connection: psycopg.Connection, table: str, count: int, given: dict[str, str]
 ) -> None:
-    """That many rows, numbered from 0."""
+    """Inserts this number of rows, numbered from 0."""
     filled = columns_filled(connection, table, given)
     connection.execute(
         f'INSERT INTO "{table}" ({", ".join(filled)}) SELECT {", ".join(filled.values())} FROM generate_series(0, {count - 1}) AS n'

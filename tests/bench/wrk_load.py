@@ -1,5 +1,5 @@
-"""Load by wrk with bodies that were encoded before: what was sent, what was acknowledged by id, and
-the statuses of the rest."""
+"""Load by wrk with bodies encoded in advance: sent reports, acknowledged reports by ID, and the
+statuses of the rest."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ THREADS = 2
 
 
 def bodies_write(folder: Path, *, count: int, instances: int, seed: int) -> int:
-    """One file a thread; returns the bytes. An instance's reports lie in one file, in the order of
-    their numbers."""
+    """One file per thread; returns the bytes. The reports of an instance are in one file, in the
+    order of their numbers."""
     senders = [Sender(index, seed) for index in range(instances)]
     for thread in range(THREADS):
         own = senders[thread::THREADS]
@@ -33,21 +33,21 @@ def bodies_write(folder: Path, *, count: int, instances: int, seed: int) -> int:
 
 @dataclass
 class Wrk:
-    """What a run came to."""
+    """Results of a run."""
 
     seconds: float
     statuses: Counter[int]
-    """Of all answers."""
+    """Statuses of all responses."""
     errors: int
-    """Connections that broke and requests that waited longer than wrk's limit."""
+    """Broken connections, and requests beyond wrk's time limit."""
     p50: float
     p99: float
     acknowledged: Counter[str]
-    """Different reports by instance."""
+    """Distinct reports by instance."""
 
 
 def wrk_run(line: Line, folder: Path, *, seconds: float, connections: int) -> Wrk:
-    """Runs wrk, which never waits between an answer and the next request."""
+    """Runs wrk, which sends the next request immediately after each response."""
     words = [
         "wrk",
         f"-t{THREADS}",

@@ -1,5 +1,5 @@
-"""A real Chromium against a live server: a page that notes every console error and every breach of
-the content policy."""
+"""A real Chromium against a live server: a page fixture that records every console error and every
+violation of the content policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.environment import DATA
 from tests.machine import chromium
 
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = (
-    "1"  # playwright's event loop runs in the thread that sets up the database
+    "1"  # Playwright's event loop runs in the thread that sets up the database
 )
 
 QUIET = [
@@ -35,21 +35,20 @@ QUIET = [
     "--disable-sync",
 ]
 SLOWEST = 120_000
-"""Milliseconds until a page or an element is given up: a busy machine is slow, which is no fault of
-a page."""
+"""Timeout for a page or an element in milliseconds: long, since a busy machine is slow."""
 BREACHES = """document.addEventListener('securitypolicyviolation', (event) => {
   console.error(`CSP ${event.violatedDirective} ${event.blockedURI}`);
 });"""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """All tests of this folder."""
+    """Marks all tests of this folder."""
     item.add_marker(pytest.mark.needs("Chromium"))
 
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
-    """On SQLite a file, as in production: the live server has threads of its own."""
+    """A file on SQLite, as in production: the live server has its own threads."""
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         database.setdefault("TEST", {})["NAME"] = str(Path(DATA) / "tests.sqlite3")
@@ -57,14 +56,13 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args() -> dict[str, Any]:
-    """The system's Chromium where there is one, else the one that playwright installed."""
+    """Uses the system's Chromium if it exists, otherwise the one that Playwright installed."""
     return {"args": QUIET} | ({"executable_path": found} if (found := chromium()) else {})
 
 
 @pytest.fixture
 def complaints(context: BrowserContext) -> Iterator[list[str]]:
-    """Everything the browser complained about on any page of the test; none may be left at the
-    end."""
+    """All browser complaints about any page of the test; the list must be empty at the end."""
     found: list[str] = []
     context.set_default_timeout(SLOWEST)
     context.add_init_script(BREACHES)
@@ -83,7 +81,7 @@ def complaints(context: BrowserContext) -> Iterator[list[str]]:
 
 @pytest.fixture
 def project(live_server: LiveServer) -> Project:
-    """A project called Search and chat, behind the live server."""
+    """A project named Search and chat, behind the live server."""
     return factory.project()
 
 
@@ -95,13 +93,13 @@ def user(project: Project) -> User:
 
 @pytest.fixture
 def alert(project: Project) -> Alert:
-    """The open alert of a made fleet of three models in `project`."""
+    """The open alert of a sample fleet with three models in `project`."""
     return stories.fleet(project, every=30)
 
 
 @pytest.fixture
 def sign_in(page: Page, live_server: LiveServer, complaints: list[str]) -> Callable[[User], Page]:
-    """`sign_in(user)` fills in the sign-in page as a person does."""
+    """`sign_in(user)` fills in the sign-in page like a person."""
 
     def fill(user: User) -> Page:
         page.goto(f"{live_server.url}/accounts/login/")

@@ -1,8 +1,8 @@
-"""Pictures of the pages for the guide, taken of a running `make demo`: `python -m
+"""Screenshots of the pages for the guide, taken from a running `make demo`: `python -m
 tests.browser.shots --password ...`.
 
-Everything in them is the demo's, and marked simulated. Chromium takes them, and writes them as
-WebP."""
+All content comes from the demo and is marked as simulated. Chromium takes the screenshots and
+encodes them as WebP."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AS_WEBP = """([png, quality]) => new Promise((done) => { const image = new Image
 
 
 def main() -> int:
-    """Takes every picture anew; 1 if one is too heavy for the guide."""
+    """Takes every screenshot again; 1 if one is too large for the guide."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def sign_in(page: Page, options: Any) -> None:
-    """As a person does."""
+    """Signs in like a person."""
     page.goto(f"{options.at}/accounts/login/")
     page.get_by_label("Name").fill(options.name)
     page.get_by_label("Password").fill(options.password)
@@ -70,7 +70,7 @@ def sign_in(page: Page, options: Any) -> None:
 
 
 def taken(page: Page, press: Page, at: str, name: str) -> int:
-    """One picture; returns its bytes."""
+    """Takes one screenshot; returns its size in bytes."""
     path, (width, height), theme = SHOTS[name]
     page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")

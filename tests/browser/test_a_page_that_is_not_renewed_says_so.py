@@ -1,5 +1,5 @@
-"""A page that gets no answers says from when it is wherever one has scrolled to, and takes that
-back with the next answer."""
+"""A page without responses shows its last update at every scroll position, and removes the note at
+the next response."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PHONE = {"width": 375, "height": 700}
 
 
 @pytest.mark.parametrize("answer", ["none", "500"])
-def test_on_a_phone_far_down(
+def test_on_a_phone_after_scrolling_down(
     sign_in: Callable[[User], Page], user: User, alert: Alert, complaints: list[str], answer: str
 ) -> None:
     def refuse(route: Route) -> None:
@@ -50,7 +50,7 @@ def test_on_a_phone_far_down(
     complaints.clear()
 
 
-def test_a_session_that_ended_is_said_far_down_too(
+def test_an_ended_session_is_reported_after_scrolling_down(
     sign_in: Callable[[User], Page], user: User, alert: Alert
 ) -> None:
     page = sign_in(user)

@@ -1,5 +1,5 @@
-"""Pages of an engine whose p50 lies in its first bucket, in a real browser: charts without a point
-say why, and nothing sticks out."""
+"""Pages of an engine whose p50 is in its first bucket, in a real browser: charts without a point
+show the reason, and nothing overflows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDTHS = (375, 1440)
 
 @pytest.fixture
 def pages(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The pages of two versions; the older one is slow enough for a p50 in a closed bucket."""
+    """The pages of two versions; the older version is slow enough for a p50 in a closed bucket."""
     run(project, "v1", "compile", 420.0, monkeypatch, slow=True)
     run(project, "v2", "changed", 400.0, monkeypatch)
     ids = dict(ModelVersion.objects.values_list("name", "pk"))
@@ -47,7 +47,7 @@ def test_no_page_is_wider_than_the_screen(
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
 
 
-def test_the_crosshair_says_the_bound_and_the_mean(
+def test_the_crosshair_shows_the_bound_and_the_mean(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, pages: dict[str, str]
 ) -> None:
     page = sign_in(user)

@@ -1,5 +1,5 @@
-"""The Compare page in a real browser: Plotly draws under the strict policy, rows line up with the
-table, hostile names stay text."""
+"""The Compare page in a real browser: Plotly draws under the strict content policy, rows align with
+the table, hostile names stay text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def made(project: Project) -> Made:
 def opened(page: Page, live_server: LiveServer, made: Made, drawn: int = 6) -> Page:
     page.goto(live_server.url + made.url("compare"))
     page.locator(".draw").first.scroll_into_view_if_needed()
-    # Chromium compiles Plotly first: two seconds alone, ten beside other tests.
+    # Chromium compiles Plotly first: two seconds alone, ten in parallel with other tests.
     expect(page.locator("body")).to_have_attribute("data-drawn", str(drawn), timeout=30_000)
     return page
 
@@ -44,7 +44,7 @@ def test_intervals_instances_and_distributions_are_drawn(
     assert page.locator(".modebar").count() == 0
 
 
-def test_rows_of_the_plot_stand_beside_rows_of_the_table(
+def test_rows_of_the_plot_align_with_rows_of_the_table(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page = sign_in(user)
@@ -71,7 +71,7 @@ def test_versions_are_chosen_and_swapped(
     expect(page.get_by_text("They did not run at the same time")).to_be_visible()
 
 
-def test_everyone_can_use_it(
+def test_the_page_is_accessible(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page = sign_in(user)
@@ -108,7 +108,7 @@ def test_hostile_names_stay_text_in_every_label(
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_without_the_chart_library_the_tables_open_by_themselves(
+def test_without_the_chart_library_the_tables_open_automatically(
     sign_in: Callable[[User], Page],
     live_server: LiveServer,
     user: User,
@@ -147,7 +147,7 @@ def test_the_chart_library_is_fetched_when_a_chart_comes_into_view_and_nothing_m
     assert page.evaluate(places) == before
 
 
-def test_long_names_of_settings_keep_a_column_that_can_be_read(
+def test_long_names_of_settings_keep_a_readable_column(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     for instance in Instance.objects.filter(model=made.model):
@@ -169,7 +169,7 @@ def test_long_names_of_settings_keep_a_column_that_can_be_read(
     )
 
 
-def test_on_a_phone_the_notes_of_a_card_begin_where_its_head_does(
+def test_on_a_phone_the_notes_of_a_card_align_with_its_header(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page = sign_in(user)

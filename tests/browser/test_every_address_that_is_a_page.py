@@ -1,7 +1,7 @@
-"""Every address that answers with a page, found by walking the routes: the browser has no
-complaint, axe finds nothing, nothing sticks out.
+"""Every URL that returns a page, found from the routes: the browser has no complaint, axe finds
+nothing, nothing overflows.
 
-Nobody keeps the list: a page that is added is visited here the same day."""
+There is no list of pages: a new page is tested automatically."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from tests.dashboard.ui import factory
 
 pytestmark = pytest.mark.timeout(1200)
 LEAVES = ("account_logout",)
-"""What ends the session of whoever looks."""
+"""Routes that end the session of the test."""
 OF_OTHERS = ("admin/",)
-"""Pages of django-unfold, whose markup is not ours: the browser may not complain of them, but axe
-is not asked."""
+"""Pages of django-unfold with third-party markup: the browser must not complain, but axe does not
+run."""
 LEAST = 38
-"""So many pages there were; a walk that finds far fewer has lost its way."""
+"""Minimum number of pages; far fewer pages mean that the walk is broken."""
 
 
 @pytest.fixture
 def pages(live_server: LiveServer, project: Project, user: User) -> list[tuple[str, str]]:
-    """The route and the address of every page that a member of the staff gets to see."""
+    """The route and the URL of every page that a staff member can open."""
     User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
     key_create(project=project)
     ids = belongings(project, user, factory.person("guest", project, Role.VIEWER))
@@ -50,7 +50,7 @@ def _pages(client: Client, ids: dict[str, object]) -> Iterator[tuple[str, str]]:
         html = answer.headers.get("Content-Type", "").startswith("text/html")
         whole = (
             html and b"<!doctype html>" in answer.content[:100].lower()
-        )  # a part of a page is looked at in its page
+        )  # a fragment is tested in its page
         if (
             answer.status_code == 200
             and whole

@@ -1,4 +1,4 @@
-"""Pages in every width, on paper and in forced colours, found by walking the routes."""
+"""Pages at every width, in print and in forced colours, found from the routes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RINGS = """() => [...document.querySelectorAll('a[href], button, input, select, 
 
 @pytest.fixture
 def ours(pages: list[tuple[str, str]], compared: Made) -> list[str]:
-    """The addresses of all pages with markup of our own, and of a model with findings and ranks."""
+    """The URLs of all pages with our own markup, and of a model with findings and ranks."""
     return [
         *(address for route, address in pages if not route.startswith(OF_OTHERS)),
         *pages_of(compared),
@@ -62,8 +62,8 @@ def visited(page: Page, live_server: LiveServer, addresses: list[str]) -> Iterat
 
 
 def settled(page: Page, faults: str) -> list[str]:
-    """What is wrong once charts have taken the new width: they follow it a moment later, on a busy
-    machine up to two seconds."""
+    """Remaining faults after the charts have adapted to the new width, which takes up to two
+    seconds on a busy machine."""
     found: list[str] = page.evaluate(faults)
     for _ in range(8):
         if not found:
@@ -73,7 +73,7 @@ def settled(page: Page, faults: str) -> list[str]:
     return found
 
 
-def test_no_page_sticks_out_at_any_width(
+def test_no_page_overflows_at_any_width(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, ours: list[str]
 ) -> None:
     page, found = sign_in(user), []
@@ -99,7 +99,7 @@ def test_the_menu_of_a_time_range_stays_inside_the_narrowest_phone(
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= 320
 
 
-def test_paper_has_no_action_and_no_cut_row(
+def test_print_has_no_action_and_no_cut_row(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, ours: list[str]
 ) -> None:
     page, found = sign_in(user), []
@@ -110,7 +110,7 @@ def test_paper_has_no_action_and_no_cut_row(
     assert found == []
 
 
-def test_paper_is_white_in_every_theme(
+def test_print_is_white_in_every_theme(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project
 ) -> None:
     page = sign_in(user)

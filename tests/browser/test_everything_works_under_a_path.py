@@ -1,6 +1,6 @@
-"""A dashboard that a proxy serves under a path beside other programs: a job's reports, every link,
-what pages fetch and what messages say stay under it, and no other program is sent a cookie of
-ours."""
+"""A dashboard that a proxy serves under a path next to other programs: a job's reports, every link,
+the requests of pages and the links in notifications stay under the path, and no other program
+receives a cookie of ours."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture
 def slack() -> Iterator[Receiver]:
-    """What stands in for Slack."""
+    """A stub of Slack."""
     receiver = Receiver()
     yield receiver
     receiver.close()
@@ -39,7 +39,7 @@ def slack() -> Iterator[Receiver]:
 
 @pytest.fixture(params=[True, False], ids=["path taken off", "path left on"])
 def proxy(request: pytest.FixtureRequest) -> Iterator[ReverseProxy]:
-    """Both kinds of proxies that there are."""
+    """Both kinds of proxies."""
     running = ReverseProxy(prefix=PREFIX, strips=request.param)
     yield running
     running.close()
@@ -47,7 +47,8 @@ def proxy(request: pytest.FixtureRequest) -> Iterator[ReverseProxy]:
 
 @pytest.fixture
 def stack(proxy: ReverseProxy, tmp_path: Path, slack: Receiver) -> Iterator[Stack]:
-    """A dashboard that was told its address, with the reports of a job that was told the same."""
+    """A dashboard with the address of the proxy, with reports of a job that uses the same
+    address."""
     running = Stack(database=DATABASE, folder=tmp_path, outbound=host_port(slack.url))
     # The proxy of the test speaks no TLS.
     running.environment |= {"COMPILEWATCH_BASE_URL": proxy.address, "COMPILEWATCH_ALLOW_HTTP": "1"}
@@ -73,13 +74,13 @@ def stack(proxy: ReverseProxy, tmp_path: Path, slack: Receiver) -> Iterator[Stac
 
 
 def linked(page: Page, proxy: ReverseProxy) -> dict[str, int]:
-    """The status of everything that can be reached by links from the first page, as a browser with
-    its cookies gets it."""
+    """The status of every URL reachable by links from the first page, requested with the cookies of
+    the browser."""
     host = urlsplit(proxy.address).netloc
     waiting, seen = deque([f"{proxy.address}/"]), dict[str, int]()
     while waiting:
         address = waiting.popleft().partition("#")[0]
-        kind = re.sub(r"\?.*", "", address)  # one of each page, whatever it is filtered by
+        kind = re.sub(r"\?.*", "", address)  # one of each page, without its filters
         if urlsplit(address).netloc != host or kind in seen or kind.endswith(SIGNS_OUT):
             continue
         answer = page.request.get(address)
@@ -102,7 +103,7 @@ def test_under_a_path(
     expect(page.locator("table.fleet")).to_contain_text("ranker", timeout=60_000)
     assert {cookie["path"] for cookie in page.context.cookies()} == {PREFIX}
 
-    # Pages that fetch by themselves: what is live, the search, the charts.
+    # Pages with automatic requests: live parts, the search, the charts.
     with page.expect_response(lambda answer: "hx-request" in answer.request.headers) as live:
         assert live.value.status in (200, 304)
     page.locator("[data-search]").fill("rank")
@@ -117,9 +118,9 @@ def test_under_a_path(
         f"COMPILEWATCH_ENDPOINT={proxy.address}", timeout=60_000
     )
     page.get_by_role("button", name="Send test").click()
-    wait_for("Slack is told", lambda: slack.messages, seconds=120)
-    told = re.findall(r"https?://127\.0\.0\.1[^\s\"|>\\]*", json.dumps(slack.messages))
-    assert told and all(address.startswith(f"{proxy.address}/p/flow/") for address in told), (
+    wait_for("Slack is notified", lambda: slack.messages, seconds=120)
+    urls = re.findall(r"https?://127\.0\.0\.1[^\s\"|>\\]*", json.dumps(slack.messages))
+    assert urls and all(address.startswith(f"{proxy.address}/p/flow/") for address in urls), (
         slack.messages
     )
 
@@ -129,8 +130,7 @@ def test_under_a_path(
     }  # 405: the address of a form
     assert len(statuses) > 60 and not wrong, wrong
 
-    # A session that ended while a page was open: it says so, and leads back to where the person
-    # was.
+    # After a session ends on an open page, the page shows it and leads back to the same page.
     page.goto(f"{proxy.address}/p/flow/")
     page.context.clear_cookies()
     expect(page.locator("#ended")).to_be_visible(timeout=120_000)

@@ -1,5 +1,5 @@
-"""The way of somebody on call: sign in, see the worst model first, open its alert, say that one is
-on it."""
+"""The steps of a person on call: sign in, see the worst model first, open its alert, acknowledge
+it."""
 
 from collections.abc import Callable
 
@@ -52,7 +52,7 @@ def test_a_poll_redraws_only_when_something_changed(
     expect(page.locator("table.fleet[data-kept]")).to_have_count(0)
 
 
-def test_the_keyboard_reaches_everything(
+def test_the_keyboard_reaches_every_control(
     sign_in: Callable[[User], Page], user: User, alert: Alert
 ) -> None:
     page = sign_in(user)

@@ -1,5 +1,5 @@
-"""Somebody on call, from the Slack message: which version, since when, which machines, what to do,
-in at most two clicks."""
+"""A person on call finds version, start time, hosts and remedy from the Slack notification in at
+most two clicks."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def made(project: Project) -> Made:
 
 @pytest.fixture
 def alert(made: Made) -> Alert:
-    """The alert of the worse version, with a guide how to roll back."""
+    """The alert of the worse version, with a rollback runbook."""
     deployment = made.deployments["2026.11.3"]
     verdict = deployment.verdicts.get()
-    told = Alert.objects.create(
+    created = Alert.objects.create(
         project=made.project, deployment=deployment, number=7, verdict=verdict, severity="roll_back", worst="roll_back",
-        title="ranker 2026.11.3: p50 31 % slower, 28 % of calls run eager", opened_at=clock.now(),
+        title="ranker 2026.11.3: p50 31% slower, 28% of calls run eager", opened_at=clock.now(),
     )  # fmt: skip
-    line(told, "opened", verdict.sentence, 1, verdict)
+    line(created, "opened", verdict.sentence, 1, verdict)
     RollbackGuide.objects.create(
         project=made.project, model_name="ranker", text="kubectl argo rollouts undo ranker", url=""
     )
-    return told
+    return created
 
 
 def buttons(alert: Alert) -> dict[str, str]:
-    """The paths behind the buttons of the message that Slack shows."""
+    """The paths behind the buttons of the notification in Slack."""
     body = (
         Slack()
         .build(
@@ -65,7 +65,7 @@ def buttons(alert: Alert) -> dict[str, str]:
     return {one["text"]["text"]: one["url"].removeprefix(settings.BASE_URL) for one in elements}
 
 
-def test_one_click_for_what_and_since_when_and_a_second_for_the_machines(
+def test_one_click_shows_version_and_start_and_a_second_shows_the_hosts(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, alert: Alert, made: Made
 ) -> None:
     page = sign_in(user)

@@ -1,5 +1,5 @@
-"""Help pages in Chromium: every document fits a phone, a tablet and a desk, in both themes, and the
-browser has no complaint."""
+"""Help pages in Chromium: every document fits a phone, a tablet and a desktop, in both themes, and
+the browser has no complaint."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_document_is_wider_than_the_window(
 
 
 @BOTH
-def test_help_pages_are_open_to_everyone(
+def test_help_pages_are_accessible(
     sign_in: Callable[[User], Page],
     live_server: LiveServer,
     user: User,
@@ -56,7 +56,7 @@ def test_help_pages_are_open_to_everyone(
     check(page, *(f"{live_server.url}/help/{sample}" for sample in SAMPLES))
 
 
-def test_a_heading_that_a_link_names_is_below_the_bar(
+def test_the_target_heading_of_a_link_is_below_the_bar(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User
 ) -> None:
     page = sign_in(user)

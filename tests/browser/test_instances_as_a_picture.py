@@ -1,5 +1,5 @@
 """The list of instances: its heat strips are saved as one picture, and on a phone a healthy
-instance takes less room than another."""
+instance takes less space than a degraded one."""
 
 import struct
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def test_a_picture_has_a_line_for_each_instance(
     assert struct.unpack(">II", content[16:24]) == (2 * 932, 2 * (88 + 22 * lines))
 
 
-def test_on_a_phone_a_healthy_instance_is_said_in_few_lines(
+def test_on_a_phone_a_healthy_instance_takes_few_lines(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project
 ) -> None:
     made = rolled_back(project)

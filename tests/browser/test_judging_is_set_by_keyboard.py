@@ -1,5 +1,5 @@
-"""An administrator changes how versions are judged with the keyboard alone: a slip is said at its
-field, then it is saved and tried."""
+"""An administrator changes the detection settings with the keyboard only: an error appears at its
+field, then the settings are saved and previewed."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from dashboard.alerts.models import Alert
 from dashboard.regressions.models import BaselineChoice, JudgingChoice
 
 
-def test_a_slip_is_said_at_its_field_and_then_it_is_saved(
+def test_an_error_appears_at_its_field_and_the_correction_is_saved(
     sign_in: Callable[[User], Page], user: User, alert: Alert, complaints: list[str]
 ) -> None:
     page = sign_in(user)

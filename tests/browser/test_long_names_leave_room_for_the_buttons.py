@@ -1,4 +1,4 @@
-"""Tables of the settings with the longest names there can be: what one acts with stays in sight."""
+"""Tables of the settings with the longest possible names: the controls stay visible."""
 
 from collections.abc import Callable
 

@@ -1,5 +1,5 @@
-"""Long values of the record, of names and of answers wrap inside their column: nothing is squeezed
-to a strip, nothing sticks out."""
+"""Long values in the audit log, in names and in responses wrap inside their column: no column is
+squeezed to a strip, and nothing overflows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.dashboard.ui.charts_story import finding
 
 LONG_NAME = "a.very.long.name.of.somebody.who@department.example.com"
 NARROWEST = 90
-"""Pixels below which a cell of words is a strip of syllables."""
+"""Pixels below which a text cell is too narrow to read."""
 WIDTHS = "cells => cells.map(cell => cell.getBoundingClientRect().width)"
 FITS = "document.documentElement.scrollWidth <= window.innerWidth"
 
 
 @pytest.mark.parametrize("width", [1280, 375])
-def test_the_record_and_the_changes_of_judging(
+def test_the_audit_log_and_the_changes_of_detection_settings(
     sign_in: Callable[[User], Page],
     live_server: LiveServer,
     user: User,

@@ -1,5 +1,5 @@
-"""The Model page in a real browser: charts show what was reported, one crosshair runs through all,
-without scripts the numbers stay."""
+"""The Model page in a real browser: charts show the reported values, one crosshair runs through all
+charts, and without scripts the numbers remain."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_crosshair_moves_with_the_arrow_keys(
     expect(page.locator("[data-crosshair]")).to_be_hidden()
 
 
-def test_everyone_can_use_it(
+def test_the_page_is_accessible(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page = sign_in(user)
@@ -128,7 +128,7 @@ def test_without_scripts_the_numbers_are_a_table(
     page.context.close()
 
 
-def test_without_the_chart_library_the_tables_open_by_themselves(
+def test_without_the_chart_library_the_tables_open_automatically(
     sign_in: Callable[[User], Page],
     live_server: LiveServer,
     user: User,
@@ -160,7 +160,7 @@ def test_hostile_names_stay_text_and_inside_a_phone(
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_every_column_of_the_versions_table_is_inside_a_page_of_1280_px(
+def test_every_column_of_the_versions_table_fits_a_page_of_1280_px(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page = sign_in(user)

@@ -1,4 +1,4 @@
-"""Every page in both themes and on a phone: axe finds nothing, nothing sticks out, the browser has
+"""Every page in both themes and on a phone: axe finds nothing, nothing overflows, the browser has
 no complaint."""
 
 from collections.abc import Callable, Iterable
@@ -20,7 +20,8 @@ PHONE, DESK = {"width": 375, "height": 800}, {"width": 1440, "height": 900}
 BOTH = pytest.mark.parametrize(
     ("theme", "window"), [("light", DESK), ("dark", PHONE)], ids=["light-desk", "dark-phone"]
 )
-"""Colours are of a theme and widths of a window: these two find what all four would."""
+"""Colours depend on the theme and widths on the window, so these two combinations find the same
+faults as all four."""
 ACCOUNT = (
     "/numbers/",
     "/ui/components",
@@ -53,7 +54,7 @@ def check(page: Page, *addresses: str) -> None:
 
 
 def faults(page: Page, address: str) -> Iterable[str]:
-    """What is wrong with a page, a sentence each."""
+    """The faults of a page, one sentence each."""
     answer = page.goto(address)
     page.wait_for_load_state("networkidle")
     if answer is None or answer.status not in (200, 404):
@@ -66,8 +67,8 @@ def faults(page: Page, address: str) -> Iterable[str]:
 
 @pytest.fixture
 def compared(project: Project) -> Made:
-    """A model with two versions, findings, recompilations, and a training job whose ranks
-    diverged."""
+    """A model with two versions, findings, recompilations, and a training job with diverged
+    ranks."""
     made = charted(
         project,
         Plan("1", start=70, per_gpu=1),
@@ -99,7 +100,7 @@ def compared(project: Project) -> Made:
 
 
 def pages_of(made: Made) -> list[str]:
-    """Every page of a model and what hangs on it, and those of the settings."""
+    """Every page of a model and its parts, and of the settings."""
     project = f"/p/{made.project.slug}/"
     host = Instance.objects.filter(version=made.versions["2"]).order_by("pk")[0]
     one = Finding.objects.filter(model=made.model, kind="guard").get()

@@ -1,5 +1,5 @@
-"""Pages in a real browser: nothing moves while they load, and on a phone the Model page begins with
-what answers and folds the rest."""
+"""Pages in a real browser: nothing moves while they load, and on a phone the Model page starts with
+the answer and folds the rest."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from tests.dashboard.ui.charts_story import rolled_back
 
 PHONE, DESK = {"width": 375, "height": 800}, {"width": 1440, "height": 900}
 STILL = 0.02
-"""The sum of what moved, as browsers count it: 0.1 is called good."""
+"""Cumulative layout shift; browsers rate up to 0.1 as good."""
 SHIFTS = """window.shifted = 0;
 new PerformanceObserver((list) => list.getEntries().forEach((entry) => { if (!entry.hadRecentInput) window.shifted += entry.value; }))
   .observe({ type: 'layout-shift', buffered: true });"""
 TALLEST = 7000
-"""Pixels of the Model page on a phone with a whole story; unfolded it was three times as long."""
+"""Height limit in pixels of the Model page on a phone with all data; unfolded, the page was three
+times as high."""
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def made(project: Project) -> Made:
     return rolled_back(project)
 
 
-def test_nothing_moves_while_a_page_loads_and_a_phone_is_told_the_answer_first(
+def test_nothing_moves_while_a_page_loads_and_a_phone_shows_the_answer_first(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page = sign_in(user)

@@ -1,4 +1,5 @@
-"""The way of a new user: make a key, copy it into a job, watch the page turn green by itself."""
+"""The steps of a new user: create a key, copy it into a job, and watch the page turn green
+automatically."""
 
 from collections.abc import Callable
 
@@ -35,7 +36,7 @@ def test_from_an_empty_project_to_the_first_report(
     expect(page.locator("table.fleet")).to_contain_text("ranker")
 
 
-def test_a_wrong_channel_says_so_at_its_field(
+def test_a_wrong_channel_shows_an_error_at_its_field(
     sign_in: Callable[[User], Page], user: User, project: Project, complaints: list[str]
 ) -> None:
     page = sign_in(user)

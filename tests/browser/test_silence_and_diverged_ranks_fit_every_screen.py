@@ -1,5 +1,5 @@
-"""The banner of silence, the last known verdict and the alert of diverged ranks fit phone, tablet
-and desktop in both themes."""
+"""The banner for silent instances, the last known verdict and the alert for diverged ranks fit a
+phone, a tablet and a desktop in both themes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.dashboard.ui.test_silence_is_one_banner import alert_of, silent_fleet
 WIDTHS = (375, 820, 1440)
 FITS = "document.documentElement.scrollWidth <= window.innerWidth"
 PICTURES = os.environ.get("COMPILEWATCH_TEST_PICTURES", "")
-"""A folder that takes a picture of each page; nothing is kept without it."""
+"""Folder for a screenshot of each page; without it, no screenshot is taken."""
 
 
 def look(page: Page, live_server: LiveServer, addresses: dict[str, str]) -> list[str]:

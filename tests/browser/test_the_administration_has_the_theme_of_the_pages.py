@@ -1,5 +1,5 @@
-"""The administration is dark where the system is, follows it while open, and has the theme a person
-chose for the pages."""
+"""The administration site is dark if the system is dark, follows the system while open, and uses
+the theme that a person chose for the pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_django.live_server_helper import LiveServer
 from dashboard.accounts.models import User
 
 
-def test_it_follows_the_system_and_what_the_person_chose(
+def test_it_follows_the_system_and_the_choice_of_the_person(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User
 ) -> None:
     User.objects.filter(pk=user.pk).update(is_staff=True)
@@ -37,7 +37,7 @@ def test_it_follows_the_system_and_what_the_person_chose(
     expect(root).to_contain_class("dark")
 
 
-def test_its_dark_ground_is_that_of_the_pages_and_the_place_where_one_is_can_be_read(
+def test_its_dark_background_matches_the_pages_and_the_current_entry_is_readable(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User
 ) -> None:
     User.objects.filter(pk=user.pk).update(is_staff=True, theme="dark")

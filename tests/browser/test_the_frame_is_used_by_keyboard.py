@@ -1,5 +1,5 @@
-"""What all pages share, with a script: search, the sheet of shortcuts, a span dragged in a chart, a
-session that ends."""
+"""Scripted features of all pages: search, the sheet of shortcuts, a time span dragged in a chart,
+and the end of a session."""
 
 from collections.abc import Callable
 

@@ -1,5 +1,5 @@
-"""Names of 200 characters that agents may report: they wrap in their own place, over no number and
-past no edge; short ones stay whole."""
+"""Names of 200 characters, the longest that agents may report: they wrap in their own cell without
+covering a number or crossing an edge; short names are not wrapped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_no_name_lies_over_the_numbers_of_the_fleet(
     assert page.locator(".fleet tbody td.wide:has(.adopt)").evaluate_all(PAST_ITS_CELL) == []
 
 
-def test_a_comparison_and_a_version_stay_on_a_phone(
+def test_a_comparison_and_a_version_fit_a_phone(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, long: Made
 ) -> None:
     page = sign_in(user)
@@ -66,9 +66,9 @@ def test_a_change_in_the_table_of_versions_is_one_word(
     page.goto(live_server.url + rolled_back(project).url())
     changes = page.locator(".versions td.num .delta")
     expect(changes.first).to_be_visible()
-    told = changes.evaluate_all(
+    cells = changes.evaluate_all(
         "all => all.map(one => [one.textContent, one.textContent.split(' ').length, "
         "one.offsetHeight])"
     )
-    line = min(height for _, _, height in told)
-    assert [text for text, words, height in told if height > 1.5 * line * words] == []
+    line = min(height for _, _, height in cells)
+    assert [text for text, words, height in cells if height > 1.5 * line * words] == []

@@ -1,5 +1,5 @@
-"""Times on pages: one zone, one format, an hour on every moment; the script writes them as the
-server does."""
+"""Times on pages: one zone, one format, and a time of day on every timestamp; the script formats
+them like the server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEW_YORK = pytest.mark.browser_context_args(timezone_id="America/New_York", loca
 
 
 def shown(page: Page, live_server: LiveServer, times: list[str]) -> list[str]:
-    """What the script makes of time elements that arrive with a swap."""
+    """The script's output for time elements that arrive with a swap."""
     page.clock.set_fixed_time(NOW)
     page.goto(f"{live_server.url}/accounts/login/")
     page.evaluate(SWAP, "".join(times))
@@ -84,7 +84,7 @@ def test_a_page_has_one_zone(
 ) -> None:
     at = clock.format_timestamp(alert.opened_at)
     Verdict.objects.filter(deployment=alert.deployment).update(
-        sentence=f"Roll back 2026.11.3: p50 is 31 % slower since {at}."
+        sentence=f"Roll back 2026.11.3: p50 is 31% slower since {at}."
     )
     page, root = sign_in(user), f"{live_server.url}/p/{alert.project.slug}/"
     model = f"models/{alert.deployment.model_id}/"

@@ -1,5 +1,5 @@
-"""The Version page in a real browser: both themes, a phone, hostile names; a start is chosen and
-budgets are set."""
+"""The Version page in a real browser: both themes, a phone, hostile names; selection of a start and
+setting of budgets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>{{ 7*7 }}" + "v"
 def parity(
     state: Any, error: float | None, name: str = "batch of 16", why: str = ""
 ) -> dict[str, Any]:
-    """What a golden batch tells, with names that are hostile."""
+    """The report of a golden batch, with hostile names."""
     numbers = {
         "error": error,
         "eager_error": 9e-4,
@@ -44,7 +44,7 @@ def parity(
 
 
 def live() -> list[dict[str, Any]]:
-    """What sampled calls tell, with names that are hostile."""
+    """The report of sampled calls, with hostile names."""
     shadow = Parity(
         f"shadow calls of {HOSTILE}",
         "failed",
@@ -76,8 +76,8 @@ def live() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def story(project: Project) -> Story:
-    """Three warm starts of one version and three of another, whose name, hosts and causes are
-    hostile; one start is over its budget."""
+    """Three warm starts of one version and three of another with hostile name, hosts and causes;
+    one start is over its budget."""
 
     def store(request: Request) -> None:
         reports_store(
@@ -112,7 +112,7 @@ def story(project: Project) -> Story:
     return made
 
 
-def test_everyone_can_use_it(
+def test_the_page_is_accessible(
     sign_in: Callable[[User], Page],
     live_server: LiveServer,
     user: User,
@@ -151,7 +151,7 @@ def test_everyone_can_use_it(
     expect(page.get_by_text("1 of 3 over")).to_be_visible()
 
 
-def test_a_drawing_that_is_wider_than_a_phone_says_so(
+def test_a_drawing_that_is_wider_than_a_phone_shows_a_hint(
     sign_in: Callable[[User], Page],
     live_server: LiveServer,
     user: User,

@@ -1,5 +1,5 @@
-"""The comparison of weeks with names that nobody would give: they stay text, and inside a phone,
-folded and unfolded."""
+"""The comparison of weeks with implausible names: they stay text, and fit a phone both folded and
+unfolded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A browser that runs no script: every page still says its answer, in words and tables."""
+"""A browser without scripts: every page still shows its answer in words and tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def made(project: Project) -> Made:
 
 @pytest.fixture
 def page(browser: Browser, sign_in: Callable[[User], Page], user: User) -> Iterator[Page]:
-    """Somebody who has signed in, and runs no script from then on."""
+    """A signed-in person whose browser runs no script from then on."""
     context = browser.new_context(
         java_script_enabled=False, storage_state=sign_in(user).context.storage_state()
     )
@@ -31,7 +31,7 @@ def page(browser: Browser, sign_in: Callable[[User], Page], user: User) -> Itera
     context.close()
 
 
-def test_every_page_says_its_answer(page: Page, live_server: LiveServer, made: Made) -> None:
+def test_every_page_shows_its_answer(page: Page, live_server: LiveServer, made: Made) -> None:
     worse = made.versions["2026.11.3"]
     instance = Instance.objects.filter(version=worse).earliest("pk")
     project = f"/p/{made.project.slug}/"
@@ -62,7 +62,7 @@ def test_every_page_says_its_answer(page: Page, live_server: LiveServer, made: M
         expect(page.locator("main table tbody tr").first).to_be_visible()
 
 
-def test_nothing_is_promised_that_only_a_script_would_keep(
+def test_no_page_promises_content_that_needs_a_script(
     page: Page, live_server: LiveServer, made: Made
 ) -> None:
     project = f"/p/{made.project.slug}/"
@@ -74,15 +74,15 @@ def test_nothing_is_promised_that_only_a_script_would_keep(
         project + "alerts/",
     ):
         page.goto(live_server.url + address)
-        told = page.locator("main").inner_text()
+        text = page.locator("main").inner_text()
         assert (
-            "updated just now" not in told
-            and "Adding up" not in told
-            and "The chart follows" not in told
+            "updated just now" not in text
+            and "Adding up" not in text
+            and "The chart follows" not in text
         ), address
         assert (
             page.locator(".plot:not(.none):visible, .draw:visible, .density:visible").count() == 0
-        ), "an empty box where a chart would be"
+        ), "an empty box in place of a chart"
     page.goto(live_server.url + made.url())
     assert "Without JavaScript no chart is drawn" in page.locator("main").inner_text()
     assert page.goto(live_server.url + made.url("numbers/")).status == 200  # type: ignore[union-attr]

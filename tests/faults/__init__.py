@@ -1,2 +1,2 @@
-"""The fault list with real processes: shortened in every test run, in full by `make faults`. Which
-file tests which row is in `rows.py`."""
+"""Fault tests with real processes: a short form in every test run, the full form by `make faults`.
+`rows.py` maps each row of the fault list to its files."""

@@ -1,5 +1,5 @@
-"""`python -m tests.faults [ROW ...]`: the fault list in full length, or these rows of it;
-interrupted, it goes on where it was."""
+"""`python -m tests.faults [ROW ...]`: runs the full fault list, or only these rows; an interrupted
+run can continue."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.faults.rows import BENCHMARKS, ROWS
 
 
 def main(words: list[str]) -> int:
-    """The exit code of pytest, or 1 if a benchmark missed its goal; words that are no rows go to
+    """The exit code of pytest, or 1 if a benchmark missed its goal; words that are not rows go to
     pytest."""
-    os.environ["COMPILEWATCH_TEST_FAULTS"] = "full"  # before anything reads it
+    os.environ["COMPILEWATCH_TEST_FAULTS"] = "full"  # before any module reads it
     chosen = [ROWS[word] for word in words if word in ROWS]
     named = dict.fromkeys(file for row in chosen or ROWS.values() for file in row.files)
     missed = measured(file for file in named if file.startswith(BENCHMARKS))
@@ -32,8 +32,8 @@ def main(words: list[str]) -> int:
 
 
 def measured(files: Iterable[str]) -> int:
-    """Runs the benchmarks that no earlier run has passed, each in a process of its own, and writes
-    down how they went."""
+    """Runs the benchmarks that have not passed in an earlier run, each in its own process, and
+    stores the results."""
     from tests.faults.results import entries_read, entry_add
     from tests.faults.table import Entry
 
@@ -45,7 +45,7 @@ def measured(files: Iterable[str]) -> int:
         began = time.monotonic()
         words = [sys.executable, "-m", f"tests.{file.removesuffix('.py').replace('/', '.')}"]
         code = subprocess.run(words, check=False).returncode
-        problem = f"ended with {code}" if code else ""
+        problem = f"ended with status {code}" if code else ""
         entry_add(Entry(file, 0, not code, round(time.monotonic() - began, 1), [], problem))
         failed |= bool(code)
     return failed

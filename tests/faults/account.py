@@ -1,5 +1,5 @@
-"""The comparison of a dashboard's tables with what the senders of one round wrote down, each in
-arithmetic of its own."""
+"""Compares the tables of a dashboard with the notes of the senders of one round; both sides are
+computed independently."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SHOWN = 20
 
 @dataclass
 class Account:
-    """What was found in a round: figures, and what is wrong, a sentence each."""
+    """Results of a round: numbers, and one sentence per problem."""
 
     figures: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
 def arrivals_note(line: WholeLine) -> None:
-    """From now on the database itself notes what is stored, and the project has room for the
+    """Makes the database record every stored report from now on, and raises the limits for the
     versions of any number of rounds."""
     for statement in ARRIVALS_NOTED[line.database]:
         line.rows_write(statement)
@@ -41,8 +41,8 @@ def arrivals_note(line: WholeLine) -> None:
 
 
 def account_of(rows: Rows, database: str, folder: Path) -> Account:
-    """Compares every cell; what was acknowledged was stored, and nothing was stored twice or that
-    was never written down."""
+    """Compares every cell. Acknowledged reports must be stored, and no report may be stored twice
+    or without a note."""
     notes = notes_read(folder)
     arrivals = arrivals_read(rows, {instance for instance, _, _ in notes})
     ledger = tally_of(notes, arrivals)
@@ -57,7 +57,7 @@ def account_of(rows: Rows, database: str, folder: Path) -> Account:
         if times > 1
     ]
     problems += [
-        f"{window} was acknowledged, and is not stored"
+        f"{window} was acknowledged but is not stored"
         for window in acknowledged_read(folder) - stored
     ]
     problems += calls_compare(folder, notes)
@@ -82,8 +82,8 @@ def account_of(rows: Rows, database: str, folder: Path) -> Account:
 
 
 def calls_compare(folder: Path, notes: Notes) -> list[str]:
-    """What jobs with an agent did lies in their windows: by the end of each at least what was over,
-    at most what had begun."""
+    """Compares the activity of jobs with an agent with their windows: by the end of each window,
+    the windows contain at least the finished calls and at most the started calls."""
     problems = []
     for path in sorted(folder.glob("*.ledger")):
         began, over, closed = Counter[str](), Counter[str](), Counter[str]()
@@ -108,7 +108,7 @@ def calls_compare(folder: Path, notes: Notes) -> list[str]:
                 )
                 if not before <= closed <= began:
                     problems.append(
-                        f"{path.name}: by window {entry['report']['seq']} {closed}, "
+                        f"{path.name}: up to window {entry['report']['seq']} {closed}, "
                         f"expected {before} to {began}"
                     )
             history.append((entry["at"], over.copy()))

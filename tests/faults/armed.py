@@ -1,5 +1,5 @@
-"""Crash points of a running dashboard: a file named for one arms it, whichever process passes first
-dies there and renames the file."""
+"""Crash points of a running dashboard: a file with the name of a crash point arms it. The first
+process that passes the point dies there and renames the file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ POINTS = (
 
 
 class Armed:
-    """What the settings of the dashboard's processes ask at each point."""
+    """Crash-point check in the settings of the dashboard's processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._passed: Counter[str] = Counter()
 
     def __call__(self, name: str) -> bool:
-        """Whether to die now; of several processes that come at the same time one does."""
+        """True if the process must die now; of several simultaneous processes, one dies."""
         file = self._folder / name
         try:
             wanted = int(file.read_text() or "1")
@@ -40,14 +40,14 @@ class Armed:
 
 
 def arm(folder: Path, name: str, passes: int) -> None:
-    """From now on, whoever passes the point that often dies there."""
+    """From now on, a process dies when it passes the point for the `passes`-th time."""
     waiting = folder / f"{name}.new"
     waiting.write_text(str(passes))
     waiting.rename(folder / name)
 
 
 def disarm(folder: Path) -> Counter[str]:
-    """Takes back what has not happened; returns what has."""
+    """Disarms the remaining points; returns the points that have fired."""
     fired: Counter[str] = Counter()
     for name in POINTS:
         (folder / name).unlink(missing_ok=True)

@@ -1,5 +1,5 @@
-"""What the dashboard folded of each single instance, bin by bin: what was counted twice in one
-cannot make up for what another lost."""
+"""Folded counts of the dashboard by instance and bin: double counts of one instance cannot
+compensate for losses of another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = (*COUNTS, *EAGER, "latency", "warmup")
 
 
 def instances_check(stack: Stack, holdings: Holdings, jobs: list[Recorded]) -> None:
-    """The minutes of each instance are those of its windows that the dashboard holds."""
+    """The minutes of each instance equal its windows that the dashboard holds."""
     senders = holdings.senders()
     for job in jobs:
         for instance, windows in job.windows.items():
@@ -27,7 +27,7 @@ def instances_check(stack: Stack, holdings: Holdings, jobs: list[Recorded]) -> N
 
 
 def minutes_of(stack: Stack, instance: str) -> Totals:
-    """What the minutes of one instance add up to."""
+    """The sum over the minutes of one instance."""
     totals = Totals()
     names = ", ".join(f"region_minute.{name}" for name in COLUMNS)
     for row in stack.rows(
@@ -45,7 +45,7 @@ def minutes_of(stack: Stack, instance: str) -> Totals:
 
 
 def windows_of(stack: Stack, instance: str) -> int:
-    """How many windows were counted for it."""
+    """The number of windows counted for an instance."""
     [(found,)] = stack.rows(
         f"SELECT coalesce(sum(windows), 0) FROM process_minute {joined('process_minute')} "
         f"'{instance}'"
@@ -54,10 +54,10 @@ def windows_of(stack: Stack, instance: str) -> int:
 
 
 def joined(table: str) -> str:
-    """The condition that follows is the instance's id."""
+    """The join up to the instance ID that the caller appends."""
     return f"JOIN instance ON instance.id = {table}.instance_id WHERE instance.instance_id ="
 
 
 def count(reports: list[Report]) -> int:
-    """Sequence numbers, of which a merged report has several."""
+    """Number of sequence numbers; a merged report has several."""
     return sum(report.seq[1] - report.seq[0] + 1 for report in reports)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of a test's own, which it may stop, kill, halt, limit, copy and restore."""
+"""A PostgreSQL server for one test, which may stop, kill, halt, limit, copy and restore it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ OWNER = "postgres"
 
 
 class Cluster:
-    """Its files are in a folder of its owner, who may not enter those of a test; trust for everyone
-    on 127.0.0.1."""
+    """The files are in a folder of the server's owner, who may not enter the folders of a test;
+    every connection from 127.0.0.1 is trusted."""
 
     def __init__(
         self, *, settings: Sequence[str] = (), empty: bool = False, folder: Path | None = None
@@ -38,12 +38,12 @@ class Cluster:
 
     @property
     def address(self) -> dict[str, str]:
-        """How psycopg reaches it."""
+        """Connection parameters for psycopg."""
         return {"user": "postgres", "host": "127.0.0.1", "port": str(self.port)}
 
     def login(self, name: str, password: str) -> None:
-        """A person of the database with a database of the same name, who comes in by password
-        alone."""
+        """Creates a role with a database of the same name; the role must sign in with a
+        password."""
         with self.connect() as session:
             session.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{password}'")
             session.execute(f"CREATE DATABASE {name} OWNER {name}")
@@ -54,7 +54,7 @@ class Cluster:
             session.execute("SELECT pg_reload_conf()")
 
     def run(self, program: str, *arguments: str) -> None:
-        """One of PostgreSQL's programs, as its owner."""
+        """Runs a PostgreSQL program as the owner of the server."""
         prefix = ["runuser", "-u", OWNER, "--"] if os.getuid() == 0 else []
         with (self.folder / "commands.log").open("ab") as log:
             command = [*prefix, str(Path(postgresql_programs() or "") / program), *arguments]
@@ -63,7 +63,7 @@ class Cluster:
             )
 
     def start(self) -> None:
-        """Listens; returns when it answers."""
+        """Starts the server; returns when it responds."""
         options = [
             f"port={self.port}",
             "listen_addresses=127.0.0.1",
@@ -86,8 +86,7 @@ class Cluster:
         )
 
     def follow(self, primary: Cluster) -> None:
-        """Becomes an asynchronous standby of another server: a copy of it that is sent whatever it
-        commits."""
+        """Becomes an asynchronous standby of another server: a copy that receives every commit."""
         source = "user=postgres host=127.0.0.1 port={port}".format(**primary.address)
         self.run(
             "pg_basebackup",
@@ -105,7 +104,8 @@ class Cluster:
         self.start()
 
     def receive_no_more(self) -> None:
-        """What the primary sends from now on lies in the network; its commits wait for nobody."""
+        """Stops receiving: data from the primary stays in the network, and commits of the primary
+        do not wait for it."""
         parent = int((self.folder / "data/postmaster.pid").read_text().split()[0])
 
         def receiver() -> int:
@@ -119,37 +119,37 @@ class Cluster:
             )
 
         os.kill(
-            wait_for("it is sent what is committed", receiver, seconds=60, every=0.05),
+            wait_for("the standby receives commits", receiver, seconds=60, every=0.05),
             signal.SIGSTOP,
         )
 
     def promote(self) -> None:
-        """Takes over with what it had received: the rest was in flight when its own machine was
-        started anew."""
+        """Takes over with the received data; the rest was in flight when the primary's machine
+        restarted."""
         self.kill()
         self.start()
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-w", "promote")
 
     def stop(self, how: str = "immediate") -> None:
-        """Stops it, as a crash would unless told otherwise."""
+        """Stops the server, by default as in a crash."""
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-m", how, "-w", "stop")
 
     def kill(self) -> None:
-        """SIGKILL to every process at once. What the dead leave to be found goes too, as with a
-        container that is started anew."""
-        # Stopped first, so that it starts no other when one of them dies.
+        """SIGKILL to every process at once. Also removes the files of dead processes, as the
+        restart of a container does."""
+        # Stopped first, so that it starts no process when one of them dies.
         self._signal(signal.SIGSTOP)
         parent = self._signal(signal.SIGKILL)
-        wait_for("it is dead", lambda: gone(parent), seconds=60, every=0.01)
+        wait_for("the server is dead", lambda: gone(parent), seconds=60, every=0.01)
         for left in (self.folder / "data/postmaster.pid", *self.folder.glob(".s.PGSQL.*")):
             left.unlink(missing_ok=True)
 
     def halt(self) -> None:
-        """Every process of it stands still and answers nobody; its sockets stay open."""
+        """Halts every process of the server, without responses; its sockets stay open."""
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """After `halt`."""
+        """Continues after `halt`."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> int:
@@ -160,11 +160,11 @@ class Cluster:
         return parent
 
     def connect(self, name: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
-        """A session of the test's own."""
+        """A session for the test."""
         return psycopg.connect(dbname=name, autocommit=True, **self.address)
 
     def close(self) -> None:
-        """Ends it if it runs, and removes its files."""
+        """Stops the server if it runs, and removes its files."""
         if (self.folder / "data/postmaster.pid").exists():
             self.go_on()
             self.stop()
@@ -172,7 +172,7 @@ class Cluster:
 
 
 def children(process: int) -> list[int]:
-    """The processes that it started and that still run."""
+    """Running child processes of a process."""
     try:
         return [
             int(word)
@@ -183,7 +183,7 @@ def children(process: int) -> list[int]:
 
 
 def gone(process: int) -> bool:
-    """Whether it has ended, be it that nobody has asked how yet."""
+    """True if the process has ended, even if its parent has not collected its status."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

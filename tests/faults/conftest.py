@@ -1,5 +1,5 @@
-"""A dashboard in processes of its own, what stands between it and the agents, and the jobs of a
-test."""
+"""A dashboard in its own processes, the proxy between the dashboard and the agents, and the jobs of
+a test."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lines]:
 
 @pytest.fixture
 def whole_line(lines: Lines) -> WholeLine:
-    """The full stack, everything at work."""
+    """The running full stack."""
     line = lines.of("postgresql")
     line.settle()
     return line
@@ -46,7 +46,7 @@ def whole_line(lines: Lines) -> WholeLine:
 
 @pytest.fixture
 def proxy(line: Line, seed: int) -> Iterator[FaultProxy]:
-    """What stands between the agents and the dashboard."""
+    """The proxy between the agents and the dashboard."""
     between = FaultProxy(line.stack.port, seed)
     yield between
     between.close()
@@ -54,7 +54,7 @@ def proxy(line: Line, seed: int) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def jobs(line: Line, proxy: FaultProxy, seed: int, tmp_path: Path) -> Iterator[Jobs]:
-    """The jobs of the test, under a version of their own."""
+    """The jobs of the test, under their own version."""
     running = Jobs(tmp_path, proxy.endpoint, line.stack.key, f"case-{seed}")
     yield running
     running.end()

@@ -1,4 +1,4 @@
-"""The dashboard's settings with crash points that can be armed while it runs."""
+"""The dashboard's settings with crash points that can be armed at runtime."""
 
 import os
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""A job with the agent of an earlier release in it, which keeps a ledger as `tests.faults.job`
-does: `python -m tests.faults.earlier_job LEDGER --version V`, with that release's agent on the
-path. It works until it is ended."""
+"""A job with the agent of an earlier release and a ledger as in `tests.faults.job`: `python -m
+tests.faults.earlier_job LEDGER --version V`, with the agent of that release on the path. Runs until
+it is stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compilewatch import client, sender, transport, worker
 from compilewatch.wire import report
 
 sys.modules["compilewatch.wire.messages"] = (
-    report  # its name in this release, by which the ledger imports it
+    report  # the ledger imports it by its name in this release
 )
 
 from tests.faults.ledger import Ledger  # noqa: E402
@@ -32,7 +32,7 @@ def main() -> None:
     given = parser.parse_args()
     ledger = Ledger(given.ledger)
     observe(ledger)
-    # As impatient as the jobs of this release are in a test.
+    # As impatient as the jobs of this release in a test.
     sender.FIRST_WAIT, sender.LONGEST_WAIT, sender.LEAST_RETRY_AFTER, sender.MOST_RETRY_AFTER = (
         0.1,
         3.0,
@@ -52,8 +52,7 @@ def main() -> None:
 
 
 def observe(ledger: Ledger) -> None:
-    """Writes windows down as they are put out to be sent, and acknowledgements before they are
-    applied."""
+    """Records windows when they are queued, and acknowledgements before the agent applies them."""
     add, send = worker.Outbox.add, transport.HttpTransport.send
 
     def adding(self: Any, report: Any) -> None:

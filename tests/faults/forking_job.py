@@ -1,5 +1,5 @@
-"""A job that forks from another thread while the agent's thread is held at one named moment; run
-with the moment and how often."""
+"""A job that forks on one thread while the agent's thread is held at a named moment; the arguments
+are the moment and the number of forks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MOMENTS = {
     "draining": "compilewatch.recording.series_buffer:SeriesBuffer.collect",
     "closing a window": "compilewatch.recording.recorder:Recorder.rotate",
     "folding events": "compilewatch.recording.aggregate:EventLog.rotate",
-    "putting a window in line": "compilewatch.export.outbox:Outbox.add",
-    "keeping a window on disk": "compilewatch.export.spool.spool:Spool.store",
+    "queueing a window": "compilewatch.export.outbox:Outbox.add",
+    "writing a window to disk": "compilewatch.export.spool.spool:Spool.store",
     "encoding": "compilewatch.wire.codec:encode",
     "describing itself": "compilewatch.identity.identity:identity_refresh",
     "choosing a batch": "compilewatch.export.outbox:Outbox.next_batch",
@@ -32,21 +32,20 @@ MOMENTS = {
     "compressing": "compilewatch.wire.codec:deflate",
     "connecting": "connect",
     "sending": "send",
-    "reading the answer": "recv_into",
-    "decoding the answer": "compilewatch.wire.codec:decode",
+    "reading the response": "recv_into",
+    "decoding the response": "compilewatch.wire.codec:decode",
     "applying an acknowledgement": "compilewatch.export.outbox:Outbox.acknowledge",
-    "letting go of a window on disk": "compilewatch.export.spool.spool:Spool.update_pending",
+    "removing a window from disk": "compilewatch.export.spool.spool:Spool.update_pending",
     "looking for leftovers": "compilewatch.export.spool.recovery:SpoolRecovery.step",
 }
-"""What the agent's thread is about to run, by module and name, or the method of a socket that it is
-about to call."""
+"""The next function of the agent's thread, by module and name, or the next method of its socket."""
 CHILD_CALLS = 7
 CHILD_SECONDS = 20.0
 PARENT = os.getpid()
 
 
 class Hold:
-    """Stops the agent's thread when it comes to the moment, from `arm` until `release`."""
+    """Stops the agent's thread at the moment, from `arm` until `release`."""
 
     def __init__(self, moment: str) -> None:
         self._where = MOMENTS[moment]
@@ -56,7 +55,7 @@ class Hold:
         self._go_on = threading.Event()
 
     def profile(self, frame: FrameType, event: str, arg: Any) -> None:
-        """What the interpreter calls at each call that the agent's thread makes."""
+        """Profile function: runs at each call of the agent's thread."""
         if not self._armed or os.getpid() != PARENT:
             return
         if (
@@ -69,17 +68,17 @@ class Hold:
             self._go_on.wait()
 
     def arm(self) -> None:
-        """Waits until the thread is there; for `idle` it need not be anywhere."""
+        """Waits until the thread is at the moment; for `idle`, any place is accepted."""
         if not self._where:
             time.sleep(0.005)
             return
         self._reached.clear()
         self._go_on.clear()
         self._armed = True
-        assert self._reached.wait(20), "the agent's thread never came there"
+        assert self._reached.wait(20), "the agent's thread never reached the moment"
 
     def release(self) -> None:
-        """Lets the thread go on."""
+        """Lets the thread continue."""
         self._go_on.set()
 
 
@@ -92,21 +91,19 @@ def _code(where: str) -> Any:
 
 
 def fork_once(call: Callable[[], None]) -> tuple[int, float]:
-    """Forks, has the child make its calls and end; its exit status, and the processor time of its
-    first call."""
+    """Forks a child that makes its calls and ends; returns its exit status, and the processor time
+    of its first call."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        signal.alarm(int(CHILD_SECONDS))  # a child that hangs dies of it, and the job says so
+        signal.alarm(int(CHILD_SECONDS))  # kills a hanging child, and the job reports its status
         began = time.thread_time()
         call()
         os.write(writer, str(time.thread_time() - began).encode())
         for _ in range(CHILD_CALLS - 1):
             call()
         compilewatch.shutdown()
-        while (
-            threading.active_count() > 1
-        ):  # its thread has said that it is through, and is about to be gone
+        while threading.active_count() > 1:  # the agent's thread has finished and ends soon
             time.sleep(0.001)
         os._exit(0)
     os.close(writer)
@@ -117,12 +114,12 @@ def fork_once(call: Callable[[], None]) -> tuple[int, float]:
 
 
 def open_files() -> int:
-    """How many this process has open."""
+    """Number of open files of this process."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def main(moment: str, times: int) -> None:
-    """Prints what the parent counted and how its children ended."""
+    """Prints the calls of the parent and the exit status of each child."""
     hold = Hold(moment)
     threading.setprofile(hold.profile)
     compilewatch.init(model="m", interval=0.05)

@@ -1,5 +1,5 @@
-"""The full dashboard on PostgreSQL with a redis-server of its own, a supervisor for its worker, and
-reports that keep coming."""
+"""The full dashboard on PostgreSQL with its own redis-server, a supervisor for its worker, and
+continuous reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.machine import need
 
 
 class RedisServer:
-    """A redis-server that a test may harm."""
+    """A redis-server that a test may stop, kill or fill."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self.port = folder, free_port()
@@ -29,25 +29,25 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The URL of the server."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     @property
     def client(self) -> redis.Redis:
-        """A connection to it."""
+        """A connection to the server."""
         return redis.Redis(port=self.port, socket_timeout=5)
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends it a signal."""
+        """Sends a signal to the server."""
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """kill -9; everything in it is lost."""
+        """kill -9; all data is lost."""
         self._process.kill()
         self._process.wait()
 
     def start(self) -> None:
-        """Starts it again, empty."""
+        """Starts the server again, empty."""
         self._process = self._begun()
 
     def _begun(self, *more: str) -> subprocess.Popen[bytes]:
@@ -69,8 +69,8 @@ class RedisServer:
 
 
 class FullStack(Stack):
-    """Web, beat and worker as processes; the worker is `tests.faults.quick_worker`, whose watchdog
-    is less patient."""
+    """Web, beat and worker as processes; the worker is `tests.faults.quick_worker` with a faster
+    watchdog."""
 
     def __init__(self, folder: Path) -> None:
         self.redis = RedisServer(folder)
@@ -80,7 +80,7 @@ class FullStack(Stack):
         self._ending = threading.Event()
 
     def start_role(self, role: str) -> None:
-        """As any other stack, but for the worker."""
+        """Starts a role as in any other stack, except for the worker."""
         if role != "worker":
             super().start_role(role)
             return
@@ -95,7 +95,7 @@ class FullStack(Stack):
             )
 
     def supervise(self) -> None:
-        """Starts the worker again whenever it has ended with an error, as a supervisor does."""
+        """Starts the worker again whenever it ends with an error, as a supervisor does."""
         threading.Thread(target=self._supervised, daemon=True).start()
 
     def _supervised(self) -> None:
@@ -106,13 +106,13 @@ class FullStack(Stack):
                 self.start_role("worker")
 
     def run(self, *statements: str) -> None:
-        """Changes the database itself."""
+        """Runs statements directly in the database."""
         with psycopg.connect(dbname=self.name, **POSTGRESQL) as connection:
             for statement in statements:
                 connection.execute(statement)
 
     def log(self, role: str) -> str:
-        """What a process wrote."""
+        """The output of a process."""
         return (self.folder / f"{role}.log").read_text()
 
     def close(self) -> None:
@@ -124,7 +124,8 @@ class FullStack(Stack):
 
 
 class Traffic:
-    """Reports of a small fleet, one after the other; each answer's status and how long it took."""
+    """Reports of a small fleet, one after the other; keeps the status and duration of each
+    response."""
 
     def __init__(self, stack: Stack, *, every: float) -> None:
         self._stack, self._every = stack, every
@@ -136,16 +137,16 @@ class Traffic:
         self._thread.start()
 
     def stop(self) -> None:
-        """Sends no more."""
+        """Stops sending."""
         self._ending.set()
         self._thread.join(60)
 
     def statuses(self) -> set[int]:
-        """All that were answered."""
+        """All statuses of the responses."""
         return {status for _, status, _ in self.answers}
 
     def p99(self, since: float = 0.0, until: float = float("inf")) -> float:
-        """Seconds, of the requests that began within a time by the monotonic clock."""
+        """The p99 in seconds, of requests that began within an interval of the monotonic clock."""
         took = sorted(seconds for began, _, seconds in self.answers if since <= began < until)
         return took[int(0.99 * (len(took) - 1))]
 

@@ -1,8 +1,7 @@
-"""A job with the agent in it that keeps a ledger; `python -m tests.faults.job LEDGER OPTIONS`.
+"""A job with the agent and a ledger: `python -m tests.faults.job LEDGER OPTIONS`.
 
-Crash points live here and not in the agent: the test's own process wraps the functions at which it
-wants to die, so that nothing in the product could be told to die by a variable of its
-environment."""
+Crash points are defined here and not in the agent: the test process wraps the functions at which it
+must die. No environment variable can make the product die."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ CRASH_POINTS = ("closed", "spooled", "connected", "sent", "answered", "forked")
 
 
 def options() -> argparse.Namespace:
-    """What the job is to do."""
+    """The options of the job."""
     parser = argparse.ArgumentParser()
     parser.add_argument("ledger", type=Path)
     parser.add_argument("--version", required=True)
@@ -45,53 +44,52 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--pause", type=float, default=0.002, help="seconds between two bursts of calls"
     )
-    parser.add_argument("--crash", default="", help="point:n, dies there as SIGKILL would")
+    parser.add_argument(
+        "--crash", default="", help="POINT:N: die at the point as by SIGKILL, at the N-th pass"
+    )
     parser.add_argument(
         "--impatient",
         action="store_true",
-        help="waits a twentieth of what an agent waits after a failure",
+        help="wait a twentieth of the usual time after a failure",
     )
     parser.add_argument(
         "--limits",
         type=float,
         default=1.0,
-        help="what part of its usual seconds a request may take",
+        help="fraction of the usual time limit of a request",
     )
     parser.add_argument(
-        "--slow-names", type=float, default=0.0, help="seconds that every look-up of a name hangs"
+        "--slow-names", type=float, default=0.0, help="seconds that every DNS lookup hangs"
     )
+    parser.add_argument("--memory", type=int, default=0, help="maximum bytes of waiting windows")
     parser.add_argument(
-        "--memory", type=int, default=0, help="bytes that windows may take which wait"
-    )
-    parser.add_argument(
-        "--in-c", action="store_true", help="the main thread stays in one C function"
+        "--in-c", action="store_true", help="keep the main thread in one C function"
     )
     parser.add_argument("--forks", type=int, default=0)
     parser.add_argument(
-        "--clock", type=float, default=0.0, help="seconds by which the clock of its host is wrong"
+        "--clock", type=float, default=0.0, help="clock error of the host in seconds"
     )
     parser.add_argument(
-        "--timed", action="store_true", help="says at the end how long its calls took"
+        "--timed", action="store_true", help="print the duration of each call at the end"
     )
     parser.add_argument(
-        "--fails", default="", help="the rank that ends after three seconds, with exit code 7"
+        "--fails", default="", help="rank that ends after three seconds with exit code 7"
     )
-    parser.add_argument("--deaf", default="", help="the rank that does not hear SIGTERM")
+    parser.add_argument("--deaf", default="", help="rank that ignores SIGTERM")
     parser.add_argument(
         "--trouble",
         type=float,
         default=0.0,
-        help="what share of the calls raises, and of the bursts compiles",
+        help="share of calls that raise, and of bursts that compile",
     )
     parser.add_argument(
-        "--sweep", type=Path, help="goes on until no file that is there now is left in the folder"
+        "--sweep", type=Path, help="run until every file that is now in the folder is gone"
     )
     return parser.parse_args()
 
 
 def main() -> None:
-    """Records until its time is over; what it says at the end is how long its shutdown took, in
-    seconds."""
+    """Records until the time is over; prints the duration of the shutdown in seconds."""
     given = options()
     rank = os.environ.get("RANK", "")
     ledger = Ledger(Path(str(given.ledger).replace("{rank}", rank)))
@@ -136,8 +134,8 @@ def main() -> None:
 
 
 def work(ledger: Ledger, given: argparse.Namespace) -> list[float]:
-    """Calls a watched function in small bursts, each written down before and after; answers how
-    long each call took, if that is asked."""
+    """Calls a watched function in small bursts, with a ledger line before and after each burst;
+    returns the duration of each call if `timed` is set."""
     took: list[float] = []
     random.seed(str(given.ledger))
     call = compilewatch.watch(step, name="step")
@@ -148,7 +146,7 @@ def work(ledger: Ledger, given: argparse.Namespace) -> list[float]:
         ledger.write("begin", calls=len(plan), errors=sum(plan))
         for fails in plan:
             began = time.perf_counter() if given.timed else 0.0
-            try:  # noqa: SIM105 - a context manager would count as time of the call
+            try:  # noqa: SIM105 - a context manager would count towards the time of the call
                 call(fails)
             except Failure:
                 pass
@@ -167,17 +165,18 @@ def work(ledger: Ledger, given: argparse.Namespace) -> list[float]:
 
 
 class Failure(Exception):
-    """What a watched call ends with that fails on purpose."""
+    """Raised by a watched call that fails on purpose."""
 
 
 def step(fails: bool) -> None:
-    """What is watched."""
+    """The watched function."""
     if fails:
         raise Failure
 
 
 def compile_once(ledger: Ledger) -> None:
-    """Tells the agent of a compilation as its sources do, written down before and after."""
+    """Reports a compilation to the agent like its sources do, with a ledger line before and
+    after."""
     name = f"{next(COMPILATIONS)}/0"
     ledger.write("compile", id=name)
     recorder.RECORDER.record_compile(
@@ -187,7 +186,7 @@ def compile_once(ledger: Ledger) -> None:
 
 
 def fork() -> None:
-    """A child that ends at once: at the crash point, if there is one."""
+    """Forks a child that ends at once: at the crash point, if there is one."""
     child = os.fork()
     if not child:
         os._exit(0)
@@ -195,20 +194,20 @@ def fork() -> None:
 
 
 def stay_in_c() -> None:
-    """One call into C that takes many seconds and gives no signal handler a chance."""
+    """One call into C that takes many seconds and blocks signal handlers."""
     time.sleep(0.5)
     print("in C", flush=True)
     zlib.compress(random.Random(0).randbytes(1 << 20) * 500, 9)
 
 
 def wrong_clock(seconds: float) -> None:
-    """The host's clock says another time than the dashboard's."""
+    """Sets the host's clock apart from the dashboard's clock."""
     real = time.time
     time.time = lambda: real() + seconds
 
 
 def slow_names(seconds: float) -> None:
-    """Looking up a name blocks outside of Python, as a resolver without an answer does."""
+    """Makes DNS lookups block outside of Python, like an unresponsive resolver."""
     real = socket.getaddrinfo
 
     def hanging(*given: Any, **named: Any) -> Any:
@@ -219,15 +218,15 @@ def slow_names(seconds: float) -> None:
 
 
 def instance() -> str:
-    """The id of the instance that this process is now."""
+    """The ID of the current instance of this process."""
     running = agent.AGENT.worker
     assert running is not None and running.reporter is not None
     return running.reporter.identity.id
 
 
 def observe(ledger: Ledger) -> None:
-    """Writes windows down before anything else sees them, and acknowledgements before they are
-    applied."""
+    """Records windows before other code sees them, and acknowledgements before the agent applies
+    them."""
     close, keep, send = recorder.Recorder.rotate, spool.Spool.store, transport.HttpTransport.send
 
     def closing(self: recorder.Recorder, *given: Any) -> Report:
@@ -261,7 +260,7 @@ def observe(ledger: Ledger) -> None:
 
 
 def acknowledged(body: bytes, answer: transport.Answer) -> list[list[int]]:
-    """Those of the windows that were sent, for an answer may name others."""
+    """Acknowledged ranges of the sent windows; a response may name other windows."""
     assert answer.ack is not None
     sent = [report["seq"] for report in json.loads(body)["reports"]]
     return [
@@ -272,7 +271,7 @@ def acknowledged(body: bytes, answer: transport.Answer) -> list[list[int]]:
 
 
 def crash_at(point: str, times: str) -> None:
-    """Dies after the named step, the n-th time that it was taken."""
+    """Dies after the named step, when it runs for the n-th time."""
     left = [int(times)]
 
     def passed() -> None:

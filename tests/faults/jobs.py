@@ -1,5 +1,5 @@
-"""Jobs of one case: processes that report under one version, share one folder for their spools, and
-keep a ledger each."""
+"""Jobs of one case: processes that report one version, share a folder for their spools, and keep
+one ledger each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONGEST = 4.0
 
 @dataclass
 class Doomed:
-    """A job that is killed some seconds after it began to work, however long its start took."""
+    """A job that is killed some seconds after it started to work, regardless of its start time."""
 
     process: subprocess.Popen[str]
     ledger: Path
@@ -34,8 +34,8 @@ class Doomed:
     at: float = math.inf
 
     def killed(self) -> bool:
-        """Whether its time had come; a job that ended by itself fails the test."""
-        assert self.process.poll() is None, "a job ended by itself"
+        """Kills the job if its time is over; a job that ended alone fails the test."""
+        assert self.process.poll() is None, "a job ended before it was killed"
         if self.at == math.inf and self.ledger.exists() and self.ledger.stat().st_size:
             self.at = time.monotonic() + self.seconds
         if time.monotonic() < self.at:
@@ -46,7 +46,7 @@ class Doomed:
 
 
 class Jobs:
-    """`version` tells the cases of a run apart in the dashboard."""
+    """`version` separates the cases of a run in the dashboard."""
 
     def __init__(self, folder: Path, endpoint: str, key: str, version: str) -> None:
         self.version, self.spools = version, folder / "spools"
@@ -63,9 +63,9 @@ class Jobs:
         through: Sequence[str] = (),
         earlier: Path | None = None,
     ) -> subprocess.Popen[str]:
-        """A job that works until it is ended; a launcher that starts it on several ranks may stand
-        before it. Its agent is this release's, or that of an earlier one whose code lies in a
-        folder."""
+        """Starts a job that works until it is stopped, optionally through a launcher that starts
+        several ranks. The agent is the agent of this release, or of an earlier release whose code
+        is in the folder `earlier`."""
         ledger = (
             self._folder
             / f"{len(self.running)}{'-{rank}' if through else ''}.{version or self.version}.ledger"
@@ -103,8 +103,8 @@ class Jobs:
         return process
 
     def start_plain(self, seed: str, windows: int) -> subprocess.Popen[str]:
-        """A sender without the agent, under a version of its own; it ends when all its windows are
-        acknowledged."""
+        """Starts a sender without the agent, under its own version; it ends when all its windows
+        are acknowledged."""
         notes = self._folder / f"{len(self.running)}.notes"
         words = [str(notes), self._endpoint, self._key, f"{self.version}-plain", seed, str(windows)]
         with notes.with_suffix(".log").open("w") as output:
@@ -116,25 +116,25 @@ class Jobs:
         self._ledgers[process.pid] = notes
         return process
 
-    def said(self, process: subprocess.Popen[str]) -> str:
-        """What a job wrote, to either stream."""
+    def output(self, process: subprocess.Popen[str]) -> str:
+        """The output of a job on both streams."""
         return self._ledger(process).with_suffix(".log").read_text()
 
     def _ledger(self, process: subprocess.Popen[str]) -> Path:
         return self._ledgers[process.pid]
 
     def shutdown_seconds(self, process: subprocess.Popen[str]) -> float:
-        """How long the end of a job was held up."""
+        """Delay of the end of a job."""
         return float(self._figures(process)["shutdown"])
 
     def call_seconds(self, process: subprocess.Popen[str]) -> list[float]:
-        """How long each of its calls took, the shortest first; for a job that is `--timed`."""
+        """Duration of each call, shortest first; for a job with `--timed`."""
         return list(self._figures(process)["took"])
 
     def _figures(self, process: subprocess.Popen[str]) -> dict[str, Any]:
-        """What a job says at its end. Before, its agent may say once that nothing arrives; it says
-        nothing else."""
-        *before, last = self.said(process).splitlines()
+        """The last line of a job's output. Before it, the agent may report once that nothing
+        arrives; other output is an error."""
+        *before, last = self.output(process).splitlines()
         assert len(before) <= 1, before
         assert all(
             text.startswith("compilewatch: the reports of this process do not reach the dashboard")
@@ -145,7 +145,7 @@ class Jobs:
     def kill_at_random(
         self, count: int, at_once: int, chance: random.Random, *options: str, spool: str = ""
     ) -> None:
-        """That many jobs, each killed at a moment that is chosen evenly from its time at work."""
+        """Runs this number of jobs and kills each at a uniformly random moment of its work."""
         waiting = count
         alive: list[Doomed] = []
         while waiting or alive:
@@ -157,9 +157,9 @@ class Jobs:
             time.sleep(0.01)
 
     def sweep(self, endpoint: str = "") -> None:
-        """One more process of the project, until nothing is left on disk of those before it. It may
-        leave its own last window there: on a machine that is used up the second of its end is not
-        enough to send it."""
+        """Runs one more process of the project until all earlier spool files are gone. The process
+        may leave its own last window: on an overloaded machine, the second at its end is too short
+        to send the window."""
         left = set(self.spools.rglob("*.spool"))
         process = self.start(
             "--seconds",
@@ -170,11 +170,11 @@ class Jobs:
             endpoint=endpoint,
             version=f"{self.version}-sweep",
         )
-        assert process.wait(SWEEP_SECONDS + 60) == 0, self.said(process)
-        assert not left & set(self.spools.rglob("*.spool")), self.said(process)
+        assert process.wait(SWEEP_SECONDS + 60) == 0, self.output(process)
+        assert not left & set(self.spools.rglob("*.spool")), self.output(process)
 
     def recorded(self) -> list[Recorded]:
-        """The ledgers, of the case's own jobs and of those that swept."""
+        """The ledgers of the case's own jobs and of the sweeps."""
         return [ledger_read(path) for path in sorted(self._folder.glob("*.ledger"))]
 
     def ours(self) -> list[Recorded]:
@@ -182,7 +182,7 @@ class Jobs:
         return [ledger_read(path) for path in sorted(self._folder.glob(f"*.{self.version}.ledger"))]
 
     def end(self) -> None:
-        """Ends what still runs."""
+        """Stops the running jobs."""
         for process in self.running:
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGKILL)

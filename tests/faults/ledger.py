@@ -1,5 +1,5 @@
-"""What a test agent recorded and what it was told: appended line by line before anything else can
-happen, so that it survives SIGKILL."""
+"""Ledger of a test agent: recorded windows and received acknowledgements. Each line is appended
+before the job continues, so the ledger survives SIGKILL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTS = ("calls", "errors", "compiled", "partial", "unknown", "sampled")
 
 
 class Ledger:
-    """Of one process; each line is one write to a file that is open for appending."""
+    """The ledger of one process; each line is one write to a file in append mode."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -32,7 +32,7 @@ class Ledger:
         )
 
     def window(self, instance: str, report: Report) -> None:
-        """A window that was closed just now, before anybody else sees it."""
+        """A closed window, before other code sees it."""
         self.write("window", instance=instance, report=encode(report))
 
 
@@ -44,15 +44,15 @@ class Recorded:
     """By instance and sequence number."""
     acked: dict[str, set[int]] = field(default_factory=dict)
     kept: dict[str, set[int]] = field(default_factory=dict)
-    """Those that were on disk before the job went on."""
+    """Windows that were on disk before the job continued."""
     begun: int = 0
     """Calls that the job was about to make."""
     done: int = 0
-    """Calls that came back."""
+    """Calls that returned."""
     done_before_last_close: int = 0
-    """Calls that had come back when the newest window ended."""
+    """Calls that had returned when the newest window ended."""
     attempts: list[tuple[float, float]] = field(default_factory=list)
-    """When each request began, and when it had ended, in Unix seconds."""
+    """Start and end of each request, in Unix seconds."""
 
     @property
     def closed(self) -> int:
@@ -66,8 +66,8 @@ class Recorded:
 
 
 def ledger_read(path: Path) -> Recorded:
-    """What the file says; a last line that was cut off is left out: what it would have said had not
-    begun to count."""
+    """Reads a ledger. A last line that was cut off is ignored: its event had not yet taken
+    effect."""
     found, ends, dones = Recorded(), [0.0], []
     for line in path.read_bytes().split(b"\n"):
         try:
@@ -97,7 +97,7 @@ def ledger_read(path: Path) -> Recorded:
 
 
 def acks_read(path: Path) -> list[set[int]]:
-    """The numbers that each answer acknowledged, in the order of the answers."""
+    """The numbers that each response acknowledged, in the order of the responses."""
     entries = [
         json.loads(line)
         for line in path.read_bytes().split(b"\n")
@@ -111,8 +111,7 @@ def acks_read(path: Path) -> list[set[int]]:
 
 @dataclass
 class Totals:
-    """Counts by name, and the bins of the latency sketches: calls that were steady, and calls that
-    were not."""
+    """Counts by name, and the bins of the latency sketches: steady calls, and warm-up calls."""
 
     counts: Counter[str] = field(default_factory=Counter)
     latency: Sketch = field(default_factory=Sketch)
@@ -120,7 +119,7 @@ class Totals:
 
     @classmethod
     def of(cls, reports: Iterable[Report]) -> Totals:
-        """What the windows add up to."""
+        """The sum over the windows."""
         totals = cls()
         for report in reports:
             for region in report.regions:
@@ -139,7 +138,7 @@ class Totals:
             self.warmup.merge(warmup)
 
     def plain(self) -> dict[str, Any]:
-        """Everything that has to be equal, bin by bin."""
+        """All values that must be equal, bin by bin."""
         return {
             **{name: count for name, count in self.counts.items() if count},
             "latency": dict(self.latency.items()),

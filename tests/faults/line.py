@@ -1,5 +1,5 @@
-"""A running dashboard and what it holds of one version, to be compared with the ledgers of the jobs
-that reported as that version."""
+"""A running dashboard and its data of one version, for the comparison with the ledgers of the jobs
+of that version."""
 
 from __future__ import annotations
 
@@ -22,31 +22,30 @@ EAGER = ("eager_limit", "eager_stance", "eager_skip", "eager_disabled", "eager_e
 
 @dataclass
 class Held:
-    """What the dashboard says about one instance: the ranges that it holds, and what it shows as
-    missing."""
+    """Data of one instance in the dashboard: the ranges held, and the number shown as missing."""
 
     ranges: list[SeqRange]
     shown_missing: int
 
     @property
     def numbers(self) -> set[int]:
-        """Every sequence number that is durable."""
+        """Every durable sequence number."""
         return {number for first, last in self.ranges for number in range(first, last + 1)}
 
 
 NOTHING = Held([], 0)
-"""What it says about an instance that it has never heard of."""
+"""The data of an unknown instance."""
 
 
 class Holdings:
-    """What a running dashboard holds, read from its database."""
+    """The data of a running dashboard, read from its database."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
 
     def senders(self) -> dict[str, Held]:
-        """What it says of each instance. Numbers in gaps that were closed are no longer in its
-        ranges' gaps: they count as missing."""
+        """The data of each instance. Closed gaps are no longer gaps of the ranges: their numbers
+        count as missing."""
         found = {}
         columns = "instance_id, CAST(ranges AS text), CAST(closed AS text), missing"
         for instance, ranges, closed, missing in self.stack.rows(
@@ -67,8 +66,8 @@ class Holdings:
             yield first, last
 
     def totals(self, version: str) -> Totals:
-        """What it has folded for the version, from the hours: windows of any length end up
-        there."""
+        """The folded totals of the version, from the hours, since windows of any length are counted
+        in hours."""
         columns = (*COUNTS, *EAGER, "latency", "warmup")
         rows = self.stack.rows(
             f"SELECT {', '.join('version_hour.' + name for name in columns)} FROM "
@@ -91,13 +90,17 @@ class Holdings:
     def check(
         self, version: str, jobs: list[Recorded], others: list[Recorded] | None = None
     ) -> dict[str, int]:
-        """acked within folded within recorded; what is folded equals the ledger bin by bin; what is
-        missing is shown as missing. `others` are jobs of another version that may have sent what
-        these left. Raises a LedgerError, with the figures."""
+        """Checks three conditions. Acknowledged windows are folded, and folded windows were
+        recorded. The folded totals equal the ledger bin by bin. Missing windows are shown as
+        missing. `others` are jobs of another version that may have sent remaining windows of these
+        jobs. Raises a LedgerError with the counts."""
         wait_for("everything is folded", self.stack.folded, seconds=120)
         senders, found, folded, problems = self.senders(), Counter[str](), [], set()
         for job in [*jobs, *(others or [])]:
-            for instance, acked in job.acked.items():  # one job may have sent what another one left
+            for (
+                instance,
+                acked,
+            ) in job.acked.items():  # one job may have sent the remaining windows of another
                 found["acknowledged lost"] += len(acked - senders.get(instance, NOTHING).numbers)
         for job in jobs:
             for instance, windows in job.windows.items():
@@ -107,11 +110,9 @@ class Holdings:
                 found["windows lost"] += len(set(windows) - held.numbers)
                 found["lost that were on disk"] += len(job.kept.get(instance, set()) - held.numbers)
                 found["shown missing"] += held.shown_missing
+                problems |= {"held but never recorded"} if held.numbers - set(windows) else set()
                 problems |= (
-                    {"held, though never recorded"} if held.numbers - set(windows) else set()
-                )
-                problems |= (
-                    {"missing, and not shown as missing"}
+                    {"missing but not shown as missing"}
                     if held.shown_missing != len(gaps)
                     else set()
                 )
@@ -127,21 +128,21 @@ class Holdings:
             len(jobs),
         )
         problems |= (
-            {"folded otherwise than recorded"} if counted.plain() != expected.plain() else set()
+            {"folded and recorded totals differ"} if counted.plain() != expected.plain() else set()
         )
         problems |= (
-            {"a report that cannot be folded"}
+            {"a report was quarantined"}
             if self.stack.rows("SELECT count(*) FROM ingest_poison")[0][0]
             else set()
         )
-        problems |= {"acknowledged, and not held"} if found["acknowledged lost"] else set()
+        problems |= {"acknowledged but not held"} if found["acknowledged lost"] else set()
         if problems:
             raise LedgerError("; ".join(sorted(problems)), dict(found))
         return found
 
 
 class Line(Holdings):
-    """The dashboard in processes of its own, on SQLite."""
+    """The dashboard in its own processes, on SQLite."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(Stack(database="sqlite", folder=folder, outbound="127.0.0.1:9"))
@@ -149,9 +150,9 @@ class Line(Holdings):
 
     @property
     def endpoint(self) -> str:
-        """Where it takes reports."""
+        """The URL for reports."""
         return f"http://127.0.0.1:{self.stack.port}"
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the dashboard."""
         self.stack.close()

@@ -1,4 +1,4 @@
-"""Dashboards that go on from test to test: starting one takes longer than most faults."""
+"""Dashboards shared between tests: starting one takes longer than most faults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.flow.stack import host_port
 
 
 class Lines:
-    """One for each database; after a test that failed the next one starts with a new one."""
+    """One dashboard per database; after a failed test, the next test starts a new one."""
 
     def __init__(self, factory: pytest.TempPathFactory, hook: StandIn) -> None:
         self._factory, self.hook = factory, hook
@@ -39,10 +39,10 @@ class Lines:
         return self._running[database]
 
     def drop(self, database: str) -> None:
-        """Ends it."""
+        """Ends the dashboard of a database."""
         self._running.pop(database).close()
 
     def close(self) -> None:
-        """Ends all."""
+        """Ends all dashboards."""
         for database in list(self._running):
             self.drop(database)

@@ -1,5 +1,5 @@
-"""What senders wrote down, read as notes of windows: those of jobs with an agent, and those of
-senders without one."""
+"""Notes of the senders, as notes of windows: from jobs with an agent, and from senders without an
+agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.faults.tally import CALLS, EAGER, SKETCHES, Counts, Note, Notes, sket
 
 
 def notes_read(folder: Path) -> Notes:
-    """All in the folder."""
+    """All notes in the folder."""
     notes: Notes = {}
     for path in sorted(folder.glob("*.ledger")):
         version = path.name.removesuffix(".ledger").partition(".")[2]
@@ -33,13 +33,13 @@ def notes_read(folder: Path) -> Notes:
 
 
 def acknowledged_read(folder: Path) -> set[tuple[str, int, int]]:
-    """The windows of which the senders without an agent were answered that they are stored."""
+    """The windows that the dashboard acknowledged to the senders without an agent."""
     entries = (entry for path in folder.glob("*.notes") for entry in _entries(path, "acked"))
     return {(entry["instance"], *entry["seq"]) for entry in entries}
 
 
 def note_of(report: dict[str, Any], version: str) -> Note:
-    """The note of a report as it is on the wire, where what is zero is left out."""
+    """The note of a report in wire format, which omits zeros."""
     start, end = (round(moment * 1000) for moment in report["window"])
     note = Note(version, start, end)
     for region in report.get("regions", []):
@@ -52,8 +52,8 @@ def note_of(report: dict[str, Any], version: str) -> Note:
 
 
 def compile_counts(compiled: dict[str, Any]) -> Counts:
-    """How one compilation counts in the minute of its process; the recording of CUDA graphs is
-    none."""
+    """Counts of one compilation in the minute of its process; the recording of CUDA graphs is not a
+    compilation."""
     if compiled["kind"] == "cuda_graph":
         return Counter(recordings=1)
     return Counter(
@@ -74,7 +74,7 @@ def _region_counts(region: dict[str, Any]) -> Counts:
 
 
 def _entries(path: Path, kind: str) -> Iterator[dict[str, Any]]:
-    """The lines of that kind; a last line that was cut off had not begun to count."""
+    """The lines of that kind; a last line that was cut off had not yet taken effect."""
     for line in path.read_bytes().split(b"\n"):
         try:
             entry: dict[str, Any] = json.loads(line)

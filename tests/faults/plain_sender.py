@@ -1,8 +1,8 @@
-"""A sender without the agent: makes reports in plain JSON, over minutes and hours that are past,
-and writes down what it counted in each before it sends it; `python -m tests.faults.plain_sender
-NOTES ENDPOINT KEY VERSION SEED WINDOWS`.
+"""A sender without the agent: creates reports in plain JSON, over past minutes and hours, and
+writes the counts of each report to a file before it sends the report; `python -m
+tests.faults.plain_sender NOTES ENDPOINT KEY VERSION SEED WINDOWS`.
 
-Nothing of the product is imported here: what it writes down is its own arithmetic."""
+Imports nothing of the product: the counts are computed independently."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PATIENCE_SECONDS, PAUSE_SECONDS = 180.0, 0.05
 
 
 class Process:
-    """One instance: its windows follow each other from a moment in the past on, and often end where
-    a minute or an hour does."""
+    """One instance: its windows follow each other from a past moment on, and often end at the end
+    of a minute or an hour."""
 
     def __init__(self, chance: random.Random, version: str) -> None:
         self._chance, self._version, self._seq = chance, version, 0
@@ -41,7 +41,7 @@ class Process:
         }
 
     def window(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The next report, and the note of it."""
+        """The next report and its note."""
         chance, start = self._chance, self._at
         long = chance.random() < 0.05
         end = start + (
@@ -96,7 +96,7 @@ class Process:
         return region, counts
 
     def _sketch(self, name: str, calls: int) -> tuple[dict[str, Any], Counter[str]]:
-        """Counts per bin; bin i holds what lies between 2^(i/32) and 2^((i+1)/32) seconds."""
+        """Counts per bin; bin i covers 2^(i/32) to 2^((i+1)/32) seconds."""
         chance, first = self._chance, self._chance.randrange(-300, 200)
         bins = [chance.randint(0, max(1, calls // 20)) for _ in range(chance.randint(1, 12))]
         bins[0] = bins[0] or 1
@@ -155,7 +155,7 @@ class Process:
 
 
 def main(notes: str, endpoint: str, key: str, version: str, seed: str, windows: str) -> None:
-    """Sends that many windows, some more than once and out of their order; returns when all are
+    """Sends this number of windows, some repeatedly and out of order; returns when all are
     acknowledged."""
     chance = random.Random(seed)
     file = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -164,7 +164,7 @@ def main(notes: str, endpoint: str, key: str, version: str, seed: str, windows: 
     sent: dict[str, list[dict[str, Any]]] = {sender.id: [] for sender in senders}
     left, deadline = int(windows), time.monotonic() + PATIENCE_SECONDS
     while left or any(waiting.values()):
-        assert time.monotonic() < deadline, "not everything was acknowledged in time"
+        assert time.monotonic() < deadline, "some windows were not acknowledged in time"
         sender = chance.choice(senders)
         for _ in range(min(left, chance.randrange(4))):
             report, note = sender.window()
@@ -191,13 +191,13 @@ def main(notes: str, endpoint: str, key: str, version: str, seed: str, windows: 
 
 
 def write(file: int, kind: str, **data: object) -> None:
-    """One line, before anything else happens."""
+    """Writes one line before the sender continues."""
     os.write(file, json.dumps({"kind": kind, **data}).encode() + b"\n")
 
 
 def post(endpoint: str, key: str, request: dict[str, Any]) -> list[list[int]]:
-    """The ranges that the dashboard acknowledged: none where no answer of its own came. What it
-    refuses for good ends the sender."""
+    """The ranges that the dashboard acknowledged: none without a valid response. A permanent
+    refusal ends the sender."""
     connection = http.client.HTTPConnection(endpoint.removeprefix("http://"), timeout=20)
     try:
         headers = {

@@ -1,5 +1,4 @@
-"""A Redis of one test's own, which can be emptied, stopped and killed without harm to anybody
-else."""
+"""A Redis for one test, which may empty, stop and kill it without effect on other tests."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ class PrivateRedis:
         self.start()
 
     def start(self) -> None:
-        """Starts it, empty."""
+        """Starts Redis, empty."""
         need("Redis's program")
         words = [
             "--port",
@@ -43,10 +42,10 @@ class PrivateRedis:
         self._process = subprocess.Popen(
             ["redis-server", *words], stdout=nowhere, stderr=nowhere, start_new_session=True
         )
-        wait_for("Redis answers", self.answers, seconds=60, every=0.02)
+        wait_for("Redis responds", self.answers, seconds=60, every=0.02)
 
     def answers(self) -> bool:
-        """Whether it takes commands."""
+        """True if Redis accepts commands."""
         with (
             contextlib.suppress(redis.RedisError),
             redis.Redis.from_url(self.url, socket_timeout=5) as connection,
@@ -55,7 +54,7 @@ class PrivateRedis:
         return False
 
     def flush(self) -> None:
-        """Forgets everything."""
+        """Deletes all data."""
         with (
             contextlib.suppress(redis.RedisError),
             redis.Redis.from_url(self.url, socket_timeout=5) as connection,
@@ -70,16 +69,16 @@ class PrivateRedis:
         self._process = None
 
     def freeze(self) -> None:
-        """It keeps its connections and says nothing more."""
+        """Halts Redis: connections stay open without responses."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """It goes on where it was."""
+        """Continues after `freeze`."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends Redis."""
         if self._process is not None:
             self.kill()

@@ -1,5 +1,5 @@
-"""A small instance that sends report after report and keeps every answer: the same bytes again
-until they are acknowledged."""
+"""A small instance that sends one report after another and keeps every response; it resends the
+same bytes until they are acknowledged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CALLS = 100
 
 @dataclass
 class Answer:
-    """What became of one request; status 0 is a connection that broke or was refused."""
+    """The result of one request; status 0 is a broken or refused connection."""
 
     at: float
     status: int
@@ -29,12 +29,12 @@ class Answer:
 
     @property
     def busy(self) -> bool:
-        """503, and it says when to come back."""
+        """503 with the time to retry."""
         return self.status == 503 and self.retry_after.isdigit() and int(self.retry_after) >= 1
 
 
 class Prober:
-    """Used in a `with` statement, at whose end the last report is acknowledged too."""
+    """Used in a `with` statement; at its end the last report is acknowledged, too."""
 
     def __init__(
         self, stack: Stack, version: str, *, pause: float = 0.02, key: str = "", port: int = 0
@@ -60,14 +60,14 @@ class Prober:
             assert not self._thread.is_alive(), "the last report was not acknowledged"
 
     def since(self, moment: float) -> list[Answer]:
-        """Answers to requests that were sent after a moment of the monotonic clock."""
+        """Responses to requests that were sent after a moment of the monotonic clock."""
         return [answer for answer in list(self.answers) if answer.at >= moment]
 
     def wait_for_ack(self) -> float:
         """Seconds until a report that is sent from now on is acknowledged."""
         began = time.monotonic()
         wait_for(
-            "a report is taken",
+            "a report is acknowledged",
             lambda: any(answer.status == 200 for answer in self.since(began)),
             seconds=120,
             every=0.02,
@@ -75,7 +75,7 @@ class Prober:
         return time.monotonic() - began
 
     def check(self) -> None:
-        """What was acknowledged is folded once."""
+        """Acknowledged reports are folded exactly once."""
         wait_for("everything is folded", self.stack.folded, seconds=120, every=0.05)
         sums = (
             "SELECT coalesce(sum(calls), 0) FROM version_hour JOIN series ON series.id = series_id"
@@ -107,8 +107,8 @@ class Prober:
             headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
             connection.request("POST", "/api/v1/reports", body, headers)
             response = connection.getresponse()
-            said = json.loads(response.read())
-            assert response.status != 200 or said["acked"]
+            answered = json.loads(response.read())
+            assert response.status != 200 or answered["acked"]
             status, retry_after = response.status, response.headers.get("Retry-After", "")
         except (OSError, http.client.HTTPException, ValueError):
             pass

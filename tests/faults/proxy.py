@@ -1,5 +1,5 @@
-"""A proxy on real sockets between agents and a dashboard that does to each request what its plan
-says."""
+"""A proxy on real sockets between agents and a dashboard that applies a planned fault to each
+request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REORDERED = 64
 
 
 class Exchange:
-    """One connection of an agent and what can be done to it."""
+    """One connection of an agent, with the possible faults."""
 
     def __init__(self, client: socket.socket, proxy: FaultProxy) -> None:
         self.client, self.proxy, self.chance = client, proxy, proxy.chance
@@ -30,26 +30,26 @@ class Exchange:
 
     @property
     def request(self) -> bytes:
-        """The whole request, read when it is asked for."""
+        """The whole request, read on first use."""
         self._request = self._request or request_read(self.client)
         return self._request
 
     def forward(self) -> bytes:
-        """What the dashboard answers to the request."""
+        """The dashboard's response to the request."""
         return self.proxy.ask(self.request)
 
     def reset(self) -> None:
-        """Ends the connection as a machine does that knows nothing of it."""
+        """Resets the connection, like a host without that connection."""
         self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def hold(self) -> None:
-        """Keeps the connection until the other side gives up, and never says a word."""
+        """Keeps the connection open without a response until the other side closes."""
         with contextlib.suppress(OSError):
             while select.select([self.client], [], [], PATIENCE)[0] and self.client.recv(65536):
                 pass
 
-    def say(self, status: str, body: bytes, *headers: str) -> None:
-        """An answer that is not the dashboard's."""
+    def respond(self, status: str, body: bytes, *headers: str) -> None:
+        """Sends a response that does not come from the dashboard."""
         lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]
         self.client.sendall("\r\n".join(lines).encode() + body)
 
@@ -100,24 +100,24 @@ def truncated(one: Exchange) -> None:
 
 def wrong_ack(one: Exchange) -> None:
     _ = one.request
-    one.say(
+    one.respond(
         "200 OK", json.dumps({"cw": 1, "acked": [[900_000, 900_001]], "next_seq": 900_002}).encode()
     )
 
 
 def html_200(one: Exchange) -> None:
     _ = one.request
-    one.say("200 OK", HTML, "Content-Type: text/html")
+    one.respond("200 OK", HTML, "Content-Type: text/html")
 
 
 def redirect_302(one: Exchange) -> None:
     _ = one.request
-    one.say("302 Found", b"", f"Location: http://127.0.0.1:{one.proxy.port}/elsewhere")
+    one.respond("302 Found", b"", f"Location: http://127.0.0.1:{one.proxy.port}/elsewhere")
 
 
 def bare_404(one: Exchange) -> None:
     _ = one.request
-    one.say("404 Not Found", HTML)
+    one.respond("404 Not Found", HTML)
 
 
 def busy(one: Exchange) -> None:
@@ -125,7 +125,7 @@ def busy(one: Exchange) -> None:
     status = one.chance.choice(("429 Too Many Requests", "503 Service Unavailable"))
     code = "too_many" if status.startswith("429") else "busy"
     body = json.dumps({"cw": 1, "code": code, "detail": "later"}).encode()
-    one.say(
+    one.respond(
         status,
         one.chance.choice((body, HTML, b"")),
         f"Retry-After: {one.chance.choice(ODD_RETRY_AFTER)}",
@@ -134,7 +134,7 @@ def busy(one: Exchange) -> None:
 
 def huge(one: Exchange) -> None:
     _ = one.request
-    one.say(
+    one.respond(
         "200 OK",
         b'{"cw": 1, "acked": [[1, 999999]], "next_seq": 2, "x": "' + b"x" * (1 << 20) + b'"}',
     )
@@ -151,8 +151,8 @@ def replay(one: Exchange) -> None:
 
 
 def reorder(one: Exchange) -> None:
-    """Says nothing now, and hands the request to the dashboard after many others; a sender that
-    died may have said nothing."""
+    """Sends no response now, and forwards the request to the dashboard after many others. A sender
+    that died may have sent an empty request."""
     if one.request:
         one.proxy.keep_for_later(one.request)
 
@@ -174,8 +174,8 @@ FAULTS: dict[str, Fault] = {
 
 
 class FaultProxy:
-    """Listens until it is closed. `plan` names the fault of each connection, or "" for none; it is
-    asked with the proxy's own chance."""
+    """Listens until it is closed. `plan` returns the fault of each connection, or "" for none; it
+    receives the proxy's own random generator."""
 
     def __init__(self, target_port: int, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -183,7 +183,7 @@ class FaultProxy:
         self.byte_seconds = 0.05
         self.counts: dict[str, int] = {}
         self.open_now = 0
-        """Connections that are open at this moment."""
+        """Connections that are currently open."""
         self._target = target_port
         self._later: list[bytes] = []
         self._guard = threading.Lock()
@@ -193,27 +193,27 @@ class FaultProxy:
 
     @property
     def endpoint(self) -> str:
-        """What the agents are told."""
+        """The endpoint for the agents."""
         return f"http://127.0.0.1:{self.port}"
 
     def down(self) -> None:
-        """From now on nobody listens."""
+        """Stops listening."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def up(self) -> None:
-        """Listens again, at the same port."""
+        """Listens again on the same port."""
         self._listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._serve, args=(self._listener,), daemon=True).start()
 
     def calm(self) -> None:
-        """No faults any more; what was kept for later goes to the dashboard now."""
+        """Ends all faults; delayed requests go to the dashboard now."""
         self.plan = lambda chance: ""
         self._send_kept(0)
 
     def ask(self, request: bytes) -> bytes:
-        """The dashboard's answer."""
+        """The dashboard's response."""
         with socket.create_connection(("127.0.0.1", self._target), timeout=PATIENCE) as onward:
             onward.sendall(request)
             parts = []
@@ -223,7 +223,7 @@ class FaultProxy:
         return b"".join(parts)
 
     def keep_for_later(self, request: bytes) -> None:
-        """Hands the request over after many others."""
+        """Forwards the request after many others."""
         with self._guard:
             self._later.append(request)
 

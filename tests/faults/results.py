@@ -1,6 +1,5 @@
-"""A pytest plugin of full runs: what each test found is written down when it ends, so that a run
-that was interrupted goes on where it was, and the end of a run shows one table for the whole
-list."""
+"""A pytest plugin for full runs: stores the result of each test when it ends, so that an
+interrupted run can continue, and prints one table of the whole list at the end."""
 
 from __future__ import annotations
 
@@ -18,14 +17,14 @@ from tests.faults.size import FULL
 from tests.faults.table import Entry, lines
 
 FOUND = Path(os.environ.get("COMPILEWATCH_TEST_RESULTS", ".var/faults.jsonl"))
-"""Not in `test-results`: what takes pictures in browser tests empties that folder whenever pytest
-starts."""
-Tell = Callable[..., None]
-_TOLD = pytest.StashKey[list[dict[str, Any]]]()
+"""Not in `test-results`: the screenshot plugin of the browser tests empties that folder whenever
+pytest starts."""
+AddResult = Callable[..., None]
+_ADDED = pytest.StashKey[list[dict[str, Any]]]()
 
 
 class LedgerError(AssertionError):
-    """A dashboard that does not hold what the ledgers say, with the figures of what was found."""
+    """The data of a dashboard differs from the ledgers; contains the counts."""
 
     def __init__(self, problem: str, figures: dict[str, int]) -> None:
         super().__init__(f"{problem}: {figures}")
@@ -33,14 +32,13 @@ class LedgerError(AssertionError):
 
 
 def seed_of(nodeid: str) -> int:
-    """What chance begins with: another number for each test, the same in each run unless
-    COMPILEWATCH_TEST_SEED says otherwise."""
+    """Seed of a test: another number for each test, the same in each run unless
+    COMPILEWATCH_TEST_SEED differs."""
     return zlib.crc32(f"{os.environ.get('COMPILEWATCH_TEST_SEED', '1')} {nodeid}".encode())
 
 
 def entries_read() -> list[Entry]:
-    """What was found up to now, the newest of each test; a last line that was cut off is left
-    out."""
+    """The latest result of each test; a last line that was cut off is ignored."""
     found: dict[str, Entry] = {}
     for text in FOUND.read_text().splitlines() if FOUND.exists() else []:
         try:
@@ -52,17 +50,16 @@ def entries_read() -> list[Entry]:
 
 
 def entry_add(entry: Entry) -> None:
-    """Writes down how one test went."""
+    """Stores the result of one test."""
     FOUND.parent.mkdir(parents=True, exist_ok=True)
     with FOUND.open("a") as file:
-        file.write(
-            f"\n{json.dumps(entry._asdict())}\n"
-        )  # a run that was killed may have left half a line
+        file.write(f"\n{json.dumps(entry._asdict())}\n")  # a killed run may have left half a line
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what an earlier run has passed; once that is everything, the list begins anew."""
+    """Deselects the tests that passed in an earlier run; if all tests have passed, the list starts
+    from the beginning."""
     if not FULL:
         return
     passed = {entry.test for entry in entries_read() if entry.passed}
@@ -75,11 +72,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_report_header() -> list[str]:
-    """The number from which each test's own seed is made, and where a full run writes what it
-    finds."""
+    """The number for the seeds of all tests, and the file with the results of a full run."""
     return (
         [
-            f"faults: COMPILEWATCH_TEST_SEED={os.environ.get('COMPILEWATCH_TEST_SEED', '1')}, found so far in {FOUND}"
+            f"faults: COMPILEWATCH_TEST_SEED={os.environ.get('COMPILEWATCH_TEST_SEED', '1')}, results in {FOUND}"
         ]
         if FULL
         else []
@@ -88,20 +84,20 @@ def pytest_report_header() -> list[str]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Writes down how a test of a full run went, as soon as it did."""
+    """Stores the result of each test of a full run immediately."""
     report: Any = yield
     if FULL and (report.failed or (report.when == "call" and report.passed)):
-        told = item.stash.get(_TOLD, [])
+        added = item.stash.get(_ADDED, [])
         error = call.excinfo.value if call.excinfo else None
         if isinstance(error, LedgerError):
-            told = [*told, error.figures]
+            added = [*added, error.figures]
         problem = "" if report.passed else str(report.longrepr).strip().splitlines()[-1][:200]
         entry = Entry(
             item.nodeid,
             seed_of(item.nodeid),
             report.passed,
             round(report.duration, 1),
-            told,
+            added,
             problem,
         )
         entry_add(entry)
@@ -109,7 +105,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The table of the whole list, with what interrupted runs found before."""
+    """The table of the whole list, including the results of interrupted runs."""
     if FULL:
         terminalreporter.section("faults")
         for text in lines(ROWS, entries_read()):
@@ -118,17 +114,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
-    """The test's own."""
+    """The seed of the test."""
     return seed_of(request.node.nodeid)
 
 
 @pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Tell:
-    """Takes figures for the table of a full run: a row of the list, or several, and figures by
-    name."""
-    told = request.node.stash.setdefault(_TOLD, [])
+def add_result(request: pytest.FixtureRequest) -> AddResult:
+    """Adds values to the table of a full run: the row or rows of the list, and values by name."""
+    added = request.node.stash.setdefault(_ADDED, [])
 
     def take(row: str = "", **figures: object) -> None:
-        told.append({"row": row, **figures})
+        added.append({"row": row, **figures})
 
     return take

@@ -1,4 +1,4 @@
-"""A dashboard that is brought from an earlier release to this one process by process, with two web
+"""A dashboard that is upgraded from an earlier release to this one process by process, with two web
 processes that agents report to."""
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tests.flow.stack import REPOSITORY, Stack, free_port
 
 RELEASE = REPOSITORY / "tests/data/releases/first-code.tar.xz"
 PATIENCE = 3.0
-"""Seconds after which a process that was told to stop is killed: the earlier release's worker
-folded for as long as there was something."""
+"""Seconds after which a process that received a stop signal is killed. The worker of the earlier
+release folds until the inbox is empty."""
 
 
 def release_unpack(folder: Path) -> Path:
-    """The code of the earlier release, where its processes can run."""
+    """The code of the earlier release, in a folder that its processes can run from."""
     with tarfile.open(RELEASE) as archive:
-        # Debian's Python 3.11.2 knows no filters yet; the archive is the repository's own.
+        # Debian's Python 3.11.2 has no extraction filters; the archive comes from this repository.
         archive.extractall(
             folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {})
         )
@@ -31,8 +31,8 @@ def release_unpack(folder: Path) -> Path:
 
 
 class Rolling(Stack):
-    """On PostgreSQL. Every process begins with the earlier release's code until `replace` says
-    otherwise."""
+    """Runs on PostgreSQL. Every process uses the code of the earlier release until `replace`
+    changes it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(database="postgresql", folder=folder, outbound="127.0.0.1:9")
@@ -46,11 +46,11 @@ class Rolling(Stack):
         return ("web-1", "web-2", "worker", "beat")
 
     def manage(self, *arguments: str) -> str:
-        """A management command of the earlier release."""
+        """Runs a management command of the earlier release."""
         return self.manage_of(self.earlier, *arguments)
 
     def manage_of(self, code: Path, *arguments: str) -> str:
-        """A management command of a release."""
+        """Runs a management command of a release."""
         words = [sys.executable, "manage.py", *arguments]
         return subprocess.run(
             words,
@@ -63,7 +63,7 @@ class Rolling(Stack):
         ).stdout
 
     def start_role(self, role: str) -> None:
-        """Starts one process with the code that it has now."""
+        """Starts one process with its current code."""
         code = self.code.setdefault(role, self.earlier)
         environment = self._paths(code) | {
             "COMPILEWATCH_PORT": str(self.ports.get(role, self.port))
@@ -91,7 +91,7 @@ class Rolling(Stack):
             )
 
     def answers(self, role: str) -> bool:
-        """Whether one of the web processes does."""
+        """True if the web process responds."""
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.ports[role], timeout=10)
             connection.request("GET", "/healthz")
@@ -100,7 +100,7 @@ class Rolling(Stack):
             return False
 
     def stop(self, role: str, how: signal.Signals) -> None:
-        """Ends a process as a supervisor does: whatever is left of it after a while is killed."""
+        """Ends a process as a supervisor does: SIGKILL after a time limit."""
         process = self.processes[role]
         process.send_signal(how)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -111,7 +111,7 @@ class Rolling(Stack):
         del self.processes[role]
 
     def replace(self, role: str, how: signal.Signals) -> None:
-        """The process ends, and one of this release takes its place."""
+        """Ends the process and starts it with this release."""
         self.stop(role, how)
         self.code[role] = REPOSITORY
         self.start_role(role)

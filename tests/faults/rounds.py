@@ -1,5 +1,5 @@
-"""One round of the proof: real agents report while a schedule breaks things; then a pause; the
-dashboard must hold what they recorded."""
+"""One round of random faults: real agents report during a schedule of faults; after a pause, the
+dashboard must hold the data that they recorded."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.flow.stack import wait_for
 
 MESSAGES = 3
 WINDOWS = 40
-"""That each sender without an agent sends."""
-OWE = """
+"""Windows that each sender without an agent sends."""
+QUEUE_DELIVERY = """
 INSERT INTO alert_delivery (project_id, channel_id, kind, message_id, facts, state, attempts, next_attempt_at, last_answer, created_at)
 SELECT project_id, channel_id, kind, '{name}', facts, 'waiting', 0, created_at, '', created_at FROM alert_delivery ORDER BY id LIMIT 1
 """
-# A lease lasts a minute and a second try waits five seconds: a round has no time for either.
+# A lease lasts a minute and a second attempt waits five seconds: too long for a round.
 TIME_PASSES = (
     "UPDATE alert_delivery SET leased_until = NULL, next_attempt_at = created_at WHERE state = "
     "'waiting' AND message_id LIKE '{name}%'"
@@ -40,7 +40,7 @@ TIME_PASSES = (
 
 @dataclass
 class Round:
-    """A round under way; `fired` counts what went wrong, by its name."""
+    """A round in progress; `fired` counts the faults by name."""
 
     line: WholeLine
     hook: StandIn
@@ -48,10 +48,10 @@ class Round:
     folder: Path
     fired: Counter[str] = field(default_factory=Counter)
     ends: list[int] = field(default_factory=list)
-    """How each sender without an agent ended."""
+    """Exit status of each sender without an agent."""
 
     def run(self) -> dict[str, int | float]:
-        """Breaks, waits, checks; returns figures."""
+        """Applies the faults, waits and checks; returns the results."""
         began = time.monotonic()
         schedule = schedule_of(self.number, self.line.database)
         proxy = FaultProxy(self.line.port, self.number)
@@ -81,7 +81,7 @@ class Round:
         for point, passes in schedule.armed.items():
             arm(self.line.armed, point, passes)
         began = time.monotonic()
-        self._owe()
+        self._queue_deliveries()
         processes = [
             jobs.start(*agent.options, spool="" if agent.spool else "/proc/nowhere")
             for agent in schedule.agents
@@ -106,9 +106,9 @@ class Round:
         for thread in work:
             thread.join()
 
-    def _owe(self) -> None:
+    def _queue_deliveries(self) -> None:
         for number in range(MESSAGES):
-            self.line.rows_write(OWE.format(name=f"round-{self.number}-{number}"))
+            self.line.rows_write(QUEUE_DELIVERY.format(name=f"round-{self.number}-{number}"))
 
     def _end_of_agent(self, agent: Agent, process: subprocess.Popen[str], began: float) -> None:
         if agent.killed_at:
@@ -159,7 +159,7 @@ class Round:
 
     def _check(self, jobs: Jobs, settled: float) -> dict[str, int | float]:
         holdings = Holdings(self.line)
-        wait_for("everything is folded", self.line.folded, seconds=120, every=0.05)
+        wait_for("all reports are folded", self.line.folded, seconds=120, every=0.05)
         folded_after = time.monotonic() - settled
         found = holdings.check(jobs.version, jobs.ours(), jobs.recorded())
         instances_check(self.line, holdings, jobs.ours())
@@ -186,7 +186,8 @@ class Round:
         }
 
     def _messages(self) -> dict[str, int]:
-        """Each message arrived; twice only where a worker died between sending and marking."""
+        """Every notification arrived; a notification arrives twice only if a worker died between
+        sending and marking it."""
         name = f"round-{self.number}-"
 
         def delivered() -> bool:
@@ -196,7 +197,7 @@ class Round:
             )
             return [state for (state,) in states] == ["delivered"] * MESSAGES
 
-        wait_for("the messages are delivered", delivered, seconds=120, every=1.0)
+        wait_for("all notifications are delivered", delivered, seconds=120, every=1.0)
         times = Counter(
             headers["webhook-id"]
             for headers in self.hook.headers

@@ -1,5 +1,5 @@
-"""The fault list, row by row, and the files that test each: in short in every test run, in full by
-`make faults`."""
+"""The fault list by row, with the test files of each row: short form in every test run, full form
+by `make faults`."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """A fault, and where it is tested, below `tests`."""
+    """A fault, and its test files below `tests`."""
 
     fault: str
     files: tuple[str, ...]
     goal: int = 0
-    """How many of its tests have to pass, over any number of runs that were interrupted; 0: all
-    that there are."""
+    """Number of tests that must pass, over any number of interrupted runs; 0: all existing
+    tests."""
 
 
 ROUNDS = 1000
-"""Of random faults, in a full run."""
+"""Rounds of random faults in a full run."""
 
 BENCHMARKS = "bench/"
-"""How the names of those files begin that are measured and not tested."""
+"""Prefix of the files that are benchmarks, not tests."""
 
-LEFT_OUT = {"38": "three days under random faults: nothing runs for so long"}
-"""Rows of the list that nothing here tests, and why."""
+LEFT_OUT = {"38": "three days under random faults: no run takes that long"}
+"""Rows of the list without a test, with the reason."""
 
 BROKEN = "faults/test_a_broken_connection_counts_nothing_twice.py"
 ENDS = "faults/test_a_job_ends_promptly_whatever_the_network_does.py"
@@ -43,45 +43,45 @@ ROWS = {
     "9": Row("finalizers, signal and logging handlers that record", (
         "agent/instrument/test_no_argument_reaches_the_job_as_an_exception.py",
     )),
-    "10": Row("OpenTelemetry, ddtrace and gevent beside it", ("agent/instrument/test_tracers_see_nothing_of_the_agent.py",)),
+    "10": Row("OpenTelemetry, ddtrace and gevent in the same process", ("agent/instrument/test_tracers_see_nothing_of_the_agent.py",)),
     "11": Row("an outage of 10 s, 5 min, 1 h, 24 h", ("faults/test_an_outage_of_any_length_loses_no_count.py",)),
     "12": Row("blackhole, half-open, a byte at a time", (BROKEN, ENDS, "faults/test_the_network_slows_no_call_down.py")),
-    "13": Row("an answer dropped after the request was forwarded", (BROKEN,)),
+    "13": Row("a response dropped after the request was forwarded", (BROKEN,)),
     "14": Row("replayed five times, reordered by 64, an hour late", (BROKEN, "faults/test_order_and_repetition_change_nothing.py")),
     "15": Row("429 and 503 with any Retry-After", (BROKEN, "agent/runtime/test_waits_are_fair.py")),
     "16": Row("every status with every body", (BROKEN, "agent/export/http/test_only_our_own_answer_counts.py")),
-    "17": Row("an answer that is cut off, wrong or huge", (BROKEN, "agent/export/http/test_a_request_is_bounded.py")),
-    "18": Row("a name that does not exist, or whose look-up hangs", (ENDS,)),
-    "19": Row("clocks that are wrong, or set in mid-window", (
+    "17": Row("a response that is truncated, wrong or huge", (BROKEN, "agent/export/http/test_a_request_is_bounded.py")),
+    "18": Row("a host name that does not exist, or a DNS lookup that hangs", (ENDS,)),
+    "19": Row("wrong clocks, or clocks set in mid-window", (
         "agent/recording/test_a_clock_that_is_set_changes_no_duration.py",
         "faults/test_a_clock_that_is_wrong_moves_no_minute.py",
         "dashboard/fleet/test_a_window_belongs_to_the_minute_of_its_end.py",
     )),
-    "20": Row("a web worker killed, at any moment and at each crash point", (
+    "20": Row("a web worker killed at any moment and at each crash point", (
         "faults/test_random_faults_lose_and_double_nothing.py",
         "dashboard/ingest/test_a_killed_server_loses_and_doubles_nothing.py",
     )),
-    "21": Row("workers killed, by halves or whole, or without memory", ("faults/test_a_killed_worker_catches_up.py",)),
+    "21": Row("one worker or all workers killed, or without memory", ("faults/test_a_killed_worker_catches_up.py",)),
     "22": Row("no beat, and three at once", (QUICK,)),
     "23": Row("Redis killed, emptied, full or halted", (QUICK,)),
-    "24": Row("a worker that takes no tasks any more", (QUICK,)),
+    "24": Row("a worker that no longer takes tasks", (QUICK,)),
     "25": Row("every process of PostgreSQL killed", ("faults/test_a_killed_postgresql_is_waited_for.py",)),
-    "26": Row("a standby that lags takes over", ("faults/test_a_standby_that_lags_gets_its_tail_again.py",)),
+    "26": Row("a lagging standby takes over", ("faults/test_a_standby_that_lags_gets_its_tail_again.py",)),
     "27": Row("a dashboard restored from an older copy", (
         "faults/test_a_restored_dashboard_gets_its_tail_again.py",
         "faults/test_a_backup_by_the_guide_can_be_restored.py",
     )),
-    "28": Row("no room on the disk of database, log or spool", ("faults/test_a_full_disk_is_a_503.py",)),
+    "28": Row("a full disk of database, log or spool", ("faults/test_a_full_disk_is_a_503.py",)),
     "29": Row("a sync that fails", ("faults/test_a_disk_that_keeps_nothing_ends_the_server.py",)),
-    "30": Row("a database that is locked, halted or gone", (STILL,)),
-    "31": Row("no connection to the database is left", (STILL,)),
-    "32": Row("thousands of agents come back at once", ("bench/bench_reconnect.py",)),
+    "30": Row("a database that is locked, halted or stopped", (STILL,)),
+    "31": Row("no database connection left", (STILL,)),
+    "32": Row("thousands of agents return at once", ("bench/bench_reconnect.py",)),
     "33": Row("one project floods", ("faults/test_a_flood_is_refused_alone.py", "bench/bench_flood.py")),
     "34": Row("a report that cannot be folded", (
         "faults/test_a_poison_report_holds_up_nobody.py",
         "dashboard/fleet/test_a_poison_report_steps_aside.py",
     )),
-    "35": Row("a receiver of messages that is slow, refuses, redirects or drops its answer", (
+    "35": Row("a channel that is slow, refuses, redirects or drops responses", (
         "dashboard/alerts/test_deliveries_are_tried_again.py",
         "dashboard/alerts/test_crashes_and_crowds.py",
         "dashboard/common/test_outbound_bad_servers.py",
@@ -90,7 +90,7 @@ ROWS = {
         "faults/test_a_rolling_deploy_loses_nothing.py",
         "dashboard/common/test_an_earlier_release_may_go_on_writing.py",
     )),
-    "37": Row("a spool that was spoiled, or is somebody else's", (
+    "37": Row("a spool that is corrupted or belongs to another user", (
         "faults/test_a_spoiled_spool_harms_nobody.py",
         "agent/export/spool/test_a_damaged_file_gives_up_only_what_is_damaged.py",
         "agent/export/spool/test_a_kill_on_a_disk_that_refuses_loses_what_it_refused.py",

@@ -1,4 +1,4 @@
-"""What goes wrong in one round, and when: drawn from a seed, so that a round can be repeated."""
+"""The faults of one round and their times, drawn from a seed so that a round can be repeated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.faults.armed import FOLD_POINTS, POINTS
 from tests.faults.job import CRASH_POINTS
 
 SECONDS = 3.0
-"""How long a round records and breaks things."""
+"""Seconds of recording and faults in a round."""
 
 ALL_POINTS = (*POINTS, *CRASH_POINTS)
 FULL_STACK = (
@@ -33,8 +33,8 @@ NETWORK = (
 
 @dataclass(frozen=True)
 class Event:
-    """One fault: seconds after the round began, how long what it stops stays away, and a number in
-    [0, 1) where it must choose."""
+    """One fault: seconds after the start of the round, downtime, and a number in [0, 1) for its
+    choices."""
 
     at: float
     kind: str
@@ -44,7 +44,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Agent:
-    """One job: how it is started, whether it has a spool, and when it is killed, 0 for never."""
+    """One job: its options, its spool, and the time of its kill, 0 for never."""
 
     options: tuple[str, ...]
     spool: bool
@@ -61,12 +61,12 @@ class Schedule:
     armed: dict[str, int]
     network: Callable[[random.Random], str]
     plain: tuple[float, ...] = (0.0,)
-    """When each sender without an agent is killed, 0 for never."""
+    """The time at which each sender without an agent is killed, 0 for never."""
 
 
 def schedule_of(number: int, database: str) -> Schedule:
-    """The number is the seed; with the numbers the crash points take turns, so that each comes in
-    sixteen rounds."""
+    """The schedule of a round. The number is the seed, and selects one crash point in turn, so that
+    each point occurs within sixteen rounds."""
     chance = random.Random(f"{number} {database}")
     kinds = FULL_STACK if database == "postgresql" else EMBEDDED
     events = [
@@ -80,8 +80,8 @@ def schedule_of(number: int, database: str) -> Schedule:
     ]
     turn = ALL_POINTS[number % len(ALL_POINTS)]
     points = {turn, chance.choice(ALL_POINTS), chance.choice(ALL_POINTS)}
-    # Folds are rare beside requests: a point of theirs that waits for the third one may wait for
-    # longer than a round lasts.
+    # Folds are rare compared with requests: a fold point that fires at its third pass may not fire
+    # within a round.
     armed = {
         point: chance.randint(1, 1 if point in FOLD_POINTS else 3)
         for point in sorted(points)
@@ -101,17 +101,17 @@ def schedule_of(number: int, database: str) -> Schedule:
 
 
 def network(share: float) -> Callable[[random.Random], str]:
-    """That share of all requests meets a fault on its way."""
+    """A plan in which this share of all requests meets a network fault."""
     return lambda chance: chance.choice(NETWORK) if chance.random() < share else ""
 
 
 def lasting(seconds: float) -> tuple[str, ...]:
-    """Options of a job that ends by itself."""
+    """Options of a job that ends after `seconds`."""
     return ("--impatient", "--interval", "0.15", "--trouble", "0.05", "--seconds", f"{seconds:.2f}")
 
 
 def agent_that_dies_at(point: str, chance: random.Random) -> Agent:
-    """A job with a crash point of the agent's; a fork kills the child and leaves the job."""
+    """A job with a crash point in the agent; for a fork, the child dies and the job continues."""
     return Agent(
         (*lasting(SECONDS), "--crash", f"{point}:{chance.randint(1, 4)}", "--forks", "6"),
         True,

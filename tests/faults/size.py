@@ -1,4 +1,4 @@
-"""How much of a fault test is run: the short form in every test run, the whole of it where
+"""Size of a fault test: the short form in every test run, the full form with
 COMPILEWATCH_TEST_FAULTS=full."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one table that a full run of the fault list ends with, made of what its tests wrote down."""
+"""The table at the end of a full run of the fault list, from the stored results of its tests."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from tests.faults.rows import Row
 
 LOST, DOUBLED, RUNS = "acknowledged lost", "doubled", "runs"
 OTHER = "other"
-TOLD_APART = ("row", "jobs", LOST, DOUBLED, RUNS)
+OWN_COLUMNS = ("row", "jobs", LOST, DOUBLED, RUNS)
 LARGEST = ("longest", "most", "p99")
-"""Of figures whose name begins like this the largest is shown, of others the sum."""
+"""Values with these name prefixes are shown as the maximum, others as the sum."""
 
 
 class Entry(NamedTuple):
-    """How one test went; `told` are the figures that it gave, each with the row that it is
-    about."""
+    """The result of one test; `told` contains the values that the test added, each with its row."""
 
     test: str
     seed: int
@@ -27,8 +26,8 @@ class Entry(NamedTuple):
 
 
 def rows_of(entry: Entry, rows: Mapping[str, Row]) -> set[str]:
-    """The rows that a test belongs to: those that it named, else all that name its file, else that
-    of what is in no row."""
+    """The rows of a test: those that the test named, else all rows with its file, else the row for
+    tests without a row."""
     words = (
         words
         for told in entry.told
@@ -41,12 +40,12 @@ def rows_of(entry: Entry, rows: Mapping[str, Row]) -> set[str]:
 
 
 def lines(rows: Mapping[str, Row], entries: list[Entry]) -> Iterator[str]:
-    """A line a row, then each test that failed, with its seed."""
+    """One line per row, then each failed test with its seed."""
     yield (
         f"{'row':>6}  {'fault':<62} {'tests':>5} {'runs':>6} {LOST:>17} {DOUBLED:>8}  other "
         "findings"
     )
-    for number, row in {**rows, OTHER: Row("what is in no row", ())}.items():
+    for number, row in {**rows, OTHER: Row("tests without a row", ())}.items():
         ours = [entry for entry in entries if number in rows_of(entry, rows)]
         if number == OTHER and not ours:
             continue
@@ -78,7 +77,7 @@ def _others(told: list[dict[str, Any]], ours: list[Entry]) -> str:
     found: dict[str, Any] = {}
     for figures in told:
         for name, value in figures.items():
-            if name not in TOLD_APART and isinstance(value, (int, float)):
+            if name not in OWN_COLUMNS and isinstance(value, (int, float)):
                 before = found.get(name)
                 found[name] = (
                     value
@@ -88,7 +87,7 @@ def _others(told: list[dict[str, Any]], ours: list[Entry]) -> str:
                     else before + value
                 )
     failed = sum(not entry.passed for entry in ours)
-    words = [f"{failed} FAILED"] if failed else ["nothing ran"] if not ours else []
+    words = [f"{failed} FAILED"] if failed else ["not run"] if not ours else []
     return ", ".join(
         [*words, *(f"{name.replace('_', ' ')} {value:g}" for name, value in found.items())]
     )

@@ -1,5 +1,5 @@
-"""The counts that a dashboard's tables hold, read with SQL alone, as a tally that can be compared
-with that of the senders."""
+"""The counts in the tables of a dashboard, read only with SQL, as a tally to compare with the tally
+of the senders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.faults.tally import CALLS, EAGER, SKETCHES, Arrival, Cell, Counts, Ta
 Rows = Callable[[str], list[tuple[Any, ...]]]
 COUNTERS = (*CALLS, *(f"eager_{cause}" for cause in EAGER))
 COUNTED_SKETCHES = {"latency_count": "latency", "gpu_count": "gpu", "stalled_count": "stalled"}
-"""Columns that say how many values a sketch of the same row holds."""
+"""Columns with the number of values in a sketch of the same row."""
 PROCESS = (
     "windows",
     "compiles",
@@ -22,7 +22,7 @@ PROCESS = (
     "recordings",
 )
 HEAD_BYTES = 25
-"""Of a packed sketch, before its numbers: a scale of one byte, and three floats."""
+"""Bytes of a packed sketch before its numbers: a scale of one byte, and three floats."""
 
 ARRIVAL = (
     "CREATE TABLE arrival (instance_id varchar(26), seq_first bigint, seq_last bigint, "
@@ -44,18 +44,18 @@ ARRIVALS_NOTED = {
         "FUNCTION arrival_note()",
     ),
 }
-"""Statements by which a database itself notes each report that is stored, in the same commit,
-before any fold deletes it."""
+"""Statements that make the database record each stored report in the same commit, before a fold
+deletes the report."""
 
 
 def arrivals_read(rows: Rows, instances: Iterable[str]) -> list[Arrival]:
-    """The reports of these instances that were stored; one that was stored twice is there twice."""
+    """The stored reports of these instances; a report that was stored twice occurs twice."""
     wanted = ", ".join(f"'{instance}'" for instance in instances)
     return [Arrival(*row) for row in rows(f"SELECT * FROM arrival WHERE instance_id IN ({wanted})")]
 
 
 def tables_read(rows: Rows, database: str, versions: Iterable[str]) -> Tally:
-    """What the tables hold of these versions and of their instances."""
+    """The contents of the tables for these versions and their instances."""
     tally: Tally = {}
     named = ", ".join(f"'{version}'" for version in versions)
     for cell, counts in (
@@ -68,8 +68,8 @@ def tables_read(rows: Rows, database: str, versions: Iterable[str]) -> Tally:
 
 
 def sketch_read(name: str, packed: bytes | memoryview | None) -> Counts:
-    """How many values a stored sketch holds, whole and by bin, by what the documentation says of
-    its bytes."""
+    """Number of values in a stored sketch, in total and by bin, according to the documented byte
+    format."""
     counts: Counts = Counter()
     if packed is None:
         return counts
@@ -117,7 +117,7 @@ def _calls(rows: Rows, named: str) -> Iterator[tuple[Cell, Counts]]:
             for column, name in COUNTED_SKETCHES.items():
                 counts[column] = abs(
                     counts[name] - (found[column] or 0)
-                )  # equal, so nothing is left
+                )  # equal, so the difference is empty
             yield Cell(table, owner, f"{region}|{bucket}", at), counts
 
 

@@ -1,5 +1,5 @@
-"""An account of counts per instance, minute and hour that is independent of the dashboard: plain
-numbers of what senders wrote down."""
+"""Counts per instance, minute and hour, computed independently of the dashboard from the notes of
+the senders."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 CORRECTED_OVER_MILLISECONDS = 2000
-"""A sender whose clock is further away has its windows moved, as the documentation of the server
-says."""
+"""Windows of a sender with a larger clock error are shifted, as the server documentation
+specifies."""
 LONGEST_MILLISECONDS = 60_000
-"""A longer window has no minute: it is counted in its hour alone."""
+"""A longer window has no minute: it only counts in its hour."""
 CALLS = ("calls", "errors", "compiled", "partial", "unknown", "sampled")
 EAGER = ("limit", "stance", "skip", "disabled", "error", "no_graph")
 SKETCHES = ("latency", "gpu", "warmup", "stalled")
@@ -21,8 +21,8 @@ Counts = Counter[str]
 
 
 class Cell(NamedTuple):
-    """One place in which something is counted: a row of a table, `who` an instance or a version,
-    `what` a region or a compilation."""
+    """One place for counts: a row of a table, `who` is an instance or a version, `what` a region or
+    a compilation."""
 
     table: str
     who: str
@@ -34,8 +34,8 @@ Tally = dict[Cell, Counts]
 
 
 class Arrival(NamedTuple):
-    """A report that was stored, as the database itself noted it: numbers of its windows, and by how
-    many seconds its clock is behind."""
+    """A stored report, as recorded by the database: numbers of its windows, and the seconds by
+    which its clock is behind."""
 
     instance: str
     first: int
@@ -45,7 +45,7 @@ class Arrival(NamedTuple):
 
 @dataclass
 class Note:
-    """What one window holds, as its sender wrote it down; times are Unix milliseconds."""
+    """The counts of one window, as noted by its sender; times are Unix milliseconds."""
 
     version: str
     start: int
@@ -53,15 +53,15 @@ class Note:
     regions: dict[str, Counts] = field(default_factory=dict)
     process: Counts = field(default_factory=Counter)
     compiles: dict[str, int] = field(default_factory=dict)
-    """When each compilation was over, by its id."""
+    """End of each compilation, by its ID."""
 
 
 Notes = dict[tuple[str, int, int], Note]
-"""By instance and the numbers of the window."""
+"""By instance and window numbers."""
 
 
 class Difference(NamedTuple):
-    """A cell in which the tables hold something else than the ledger."""
+    """A cell with different values in the tables and in the ledger."""
 
     cell: Cell
     ledger: Counts
@@ -71,17 +71,17 @@ class Difference(NamedTuple):
         names = sorted(
             name for name in {*self.ledger, *self.tables} if self.ledger[name] != self.tables[name]
         )
-        told = ", ".join(
+        changes = ", ".join(
             f"{name} {self.tables[name]} instead of {self.ledger[name]}" for name in names[:6]
         )
         return (
             f"{self.cell.table} of {self.cell.who}, {self.cell.what or 'process'}, "
-            f"{self.cell.when}: {told}"
+            f"{self.cell.when}: {changes}"
         )
 
 
 def tally_of(notes: Notes, arrivals: Iterable[Arrival]) -> Tally:
-    """What the tables have to hold once everything that was stored is folded."""
+    """The expected tables after everything that was stored is folded."""
     tally: Tally = {}
     for arrival in arrivals:
         for cell, counts in _cells_of(arrival, _parts_joined(notes, arrival)):
@@ -90,7 +90,7 @@ def tally_of(notes: Notes, arrivals: Iterable[Arrival]) -> Tally:
 
 
 def differences(ledger: Tally, tables: Tally) -> list[Difference]:
-    """Every cell in which they are not equal; a cell that is absent holds nothing."""
+    """Every cell with different values; an absent cell is empty."""
     nothing: Counts = Counter()
     pairs = (
         (cell, +ledger.get(cell, nothing), +tables.get(cell, nothing))
@@ -100,7 +100,7 @@ def differences(ledger: Tally, tables: Tally) -> list[Difference]:
 
 
 def sketch_counts(name: str, sketch: Mapping[str, Any] | None) -> Counts:
-    """How many values a sketch on the wire holds, whole and by bin."""
+    """Number of values in a sketch in wire format, in total and by bin."""
     counts: Counts = Counter()
     if sketch:
         counts[f"{name} zero"] = sketch.get("zero", 0)
@@ -116,7 +116,7 @@ def sketch_counts(name: str, sketch: Mapping[str, Any] | None) -> Counts:
 
 
 def _parts_joined(notes: Notes, arrival: Arrival) -> Note:
-    """The note of what arrived: of one window, or of several that the sender merged."""
+    """The note of a stored report: of one window, or of several windows that the sender merged."""
     if (arrival.instance, arrival.first, arrival.last) in notes:
         return notes[arrival.instance, arrival.first, arrival.last]
     parts = [

@@ -1,5 +1,5 @@
-"""PostgreSQL is backed up while reports come and restored by the commands of the guide; what is not
-in it is asked for and taken again."""
+"""PostgreSQL is backed up while reports arrive, and restored by the commands of the guide; windows
+that are not in the backup are requested and accepted again."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 
 def start(stack: Stack) -> None:
     stack.start_role("web")
-    wait_for("the web process answers", lambda: stack.status("/healthz") == 200, seconds=120)
+    wait_for("the web process responds", lambda: stack.status("/healthz") == 200, seconds=120)
 
 
 def send(stack: Stack, first: int, count: int) -> dict[str, Any]:
-    """So many windows of one instance."""
+    """Sends this number of windows of one instance."""
     body = dumps(request_make(minutes=count, first_seq=first, end=time.time()))
     found: dict[str, Any] = wait_for(
-        "it is taken", lambda: answer_of(stack.port, stack.key, body)[1], seconds=60
+        "the report is accepted", lambda: answer_of(stack.port, stack.key, body)[1], seconds=60
     )
     assert len(found["acked"]) == count
     return found

@@ -1,4 +1,4 @@
-"""Whatever happens between an agent and the dashboard, what was recorded is counted once."""
+"""For every fault between an agent and the dashboard, each recorded call is counted once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FAULTS, FaultProxy
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import FULL, sized
 
 ROWS = {
@@ -26,7 +26,7 @@ TAKES_LONG = ("blackhole", "half_open", "half_open_after_forwarding")
 
 
 def first(count: int, name: str) -> Callable[[random.Random], str]:
-    """This fault that many times, then none."""
+    """This fault `count` times, then none."""
     left = [count]
 
     def plan(chance: random.Random) -> str:
@@ -38,7 +38,7 @@ def first(count: int, name: str) -> Callable[[random.Random], str]:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_alone(
-    fault: str, line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+    fault: str, line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     proxy.plan = first(1 if fault in TAKES_LONG else sized(3, 30), fault)
     seconds, limits = (
@@ -48,7 +48,7 @@ def test_each_fault_alone(
     )
     process = jobs.start("--impatient", "--seconds", seconds, "--limits", limits)
     assert process.wait(300) == 0
-    jobs.shutdown_seconds(process)  # it said nothing else
+    jobs.shutdown_seconds(process)  # the job printed nothing else
     proxy.calm()
     if list(jobs.spools.rglob("*.spool")):
         jobs.sweep()
@@ -56,11 +56,11 @@ def test_each_fault_alone(
     assert found["windows lost"] == 0
     assert found["calls folded"] == found["calls"]
     assert proxy.counts[fault] > 0
-    tell(ROWS.get(fault, "16, 17"), **found, met=proxy.counts[fault])
+    add_result(ROWS.get(fault, "16, 17"), **found, met=proxy.counts[fault])
 
 
-def test_half_of_all_answers_are_lost_after_they_were_given(
-    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+def test_half_of_all_responses_are_lost_after_the_reports_are_stored(
+    line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     proxy.plan = lambda chance: "drop_the_answer" if chance.random() < 0.5 else ""
     running = [
@@ -72,10 +72,12 @@ def test_half_of_all_answers_are_lost_after_they_were_given(
         jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["calls folded"] == found["calls"]
-    tell("13", **found, dropped=proxy.counts["drop_the_answer"])
+    add_result("13", **found, dropped=proxy.counts["drop_the_answer"])
 
 
-def test_everything_at_once(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+def test_everything_at_once(
+    line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
+) -> None:
     proxy.plan = lambda chance: chance.choice(
         [*(name for name in FAULTS if name not in TAKES_LONG), "", ""]
     )
@@ -88,7 +90,7 @@ def test_everything_at_once(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tel
         jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["calls folded"] == found["calls"]
-    tell(
+    add_result(
         "12, 13, 14, 15, 16, 17",
         **found,
         faults=sum(proxy.counts.values()) - proxy.counts.get("clean", 0),

@@ -1,5 +1,5 @@
-"""A host whose clock is wrong by an hour or a year: everything arrives, in the minutes in which it
-was by the dashboard's clock."""
+"""A host whose clock is wrong by an hour or a year: everything arrives, in the minutes of the
+dashboard's clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import FULL
 
 HOUR, YEAR = 3600.0, 31_556_952.0
@@ -27,7 +27,7 @@ MINUTES = (
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_a_clock_that_is(clock: str, line: Line, jobs: Jobs, tell: Tell) -> None:
+def test_a_clock_that_is(clock: str, line: Line, jobs: Jobs, add_result: AddResult) -> None:
     began = time.time()
     process = jobs.start(
         "--impatient", "--seconds", "3" if FULL else "1.5", "--clock", str(CLOCKS[clock])
@@ -37,6 +37,6 @@ def test_a_clock_that_is(clock: str, line: Line, jobs: Jobs, tell: Tell) -> None
         jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     [(first, last)] = line.stack.rows(MINUTES.format(version=jobs.version))
-    tell("19", **found)
+    add_result("19", **found)
     assert found["calls folded"] == found["calls"]
     assert began // 60 - 1 <= first <= last <= time.time() // 60 + 1

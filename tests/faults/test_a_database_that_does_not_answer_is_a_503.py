@@ -1,5 +1,5 @@
-"""Locked, full, halted or stopped: while PostgreSQL does not answer everyone hears 503 in time, and
-afterwards all is as before."""
+"""A locked, full, halted or stopped PostgreSQL: every request receives a 503 in time, and the
+service recovers afterwards."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from compilewatch.wire.codec import dumps
 
 from tests.dashboard.requests import request_make
 from tests.faults.cluster import Cluster
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import Stack, wait_for
 
 SENDERS = 40
 IN_TIME = 30.0
-"""Seconds, ten times what is promised: other tests run beside this one. The full form writes down
-what it took."""
+"""Seconds, ten times the promised limit: other tests run at the same time. The full form records
+the actual durations."""
 
 
 @dataclass
 class Answer:
-    """What the web process said, and after how many seconds."""
+    """A response of the web process, and its duration in seconds."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -39,7 +39,7 @@ class Answer:
 
 
 class Web:
-    """The web process of a full stack on a server of its own; nothing folds behind it."""
+    """The web process of a full stack on its own PostgreSQL server; no worker folds."""
 
     def __init__(self, folder: Path) -> None:
         self.cluster = Cluster(
@@ -53,20 +53,20 @@ class Web:
             server=self.cluster.address,
         )
         self.stack.manage("migrate", "--verbosity=0")
-        said = self.stack.manage("setup_project", "--name", "Flow", "--user", "ada")
-        self.stack.key = next(word for word in said.split() if word.startswith("cw_ing_"))
+        printed = self.stack.manage("setup_project", "--name", "Flow", "--user", "ada")
+        self.stack.key = next(word for word in printed.split() if word.startswith("cw_ing_"))
         self.stack.start_role("web")
         wait_for(
-            "the web process answers", lambda: self.stack.status("/healthz") == 200, seconds=120
+            "the web process responds", lambda: self.stack.status("/healthz") == 200, seconds=120
         )
         self._sent = 0
 
     def get(self, path: str) -> Answer:
-        """A page."""
+        """Requests a page."""
         return self._ask("GET", path)
 
     def report(self, instance: int) -> Answer:
-        """A good report of an instance."""
+        """Sends a valid report of an instance."""
         body = dumps(request_make(instance=instance, end=time.time()))
         return self._ask("POST", "/api/v1/reports", body)
 
@@ -84,7 +84,7 @@ class Web:
         return Answer(response.status, response.headers, text, time.monotonic() - begun)
 
     def well(self) -> bool:
-        """Whether it takes reports and opens pages."""
+        """True if the web process accepts reports and opens pages."""
         self._sent += 1
         return (
             self.report(900 + self._sent).status == 200
@@ -92,7 +92,7 @@ class Web:
         )
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the web process."""
         for role in list(self.stack.processes):
             self.stack.kill(role)
         self.cluster.close()
@@ -100,7 +100,7 @@ class Web:
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    """One for all tests of this file, in good health."""
+    """One for all tests of this file, in a healthy state."""
     running = Web(tmp_path_factory.mktemp("web"))
     try:
         yield running
@@ -112,7 +112,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 
 
 def is_busy(answer: Answer) -> bool:
-    """503 in the shape of the endpoint, with the time to come back."""
+    """503 in the format of the endpoint, with the time to retry."""
     return (
         answer.status == 503
         and json.loads(answer.body)["code"] == "busy"
@@ -121,7 +121,7 @@ def is_busy(answer: Answer) -> bool:
 
 
 def is_away_page(answer: Answer) -> bool:
-    """503 with the page that asks no database."""
+    """503 with the page that needs no database."""
     return (
         answer.status == 503
         and "The database does not respond" in answer.body
@@ -129,8 +129,8 @@ def is_away_page(answer: Answer) -> bool:
     )
 
 
-def test_a_locked_inbox(web: Web, tell: Tell) -> None:
-    wait_for("it is well", web.well, seconds=60)
+def test_a_locked_inbox(web: Web, add_result: AddResult) -> None:
+    wait_for("the web process is healthy", web.well, seconds=60)
     hold = sized(5, 30)
     with (
         web.cluster.connect(web.stack.name) as other,
@@ -148,8 +148,8 @@ def test_a_locked_inbox(web: Web, tell: Tell) -> None:
     assert ready.status == 200 and json.loads(ready.body)["checks"]["inbox"]["value"] is None
     slowest = max(answer.seconds for answer in [*answers, page, ready])
     assert slowest < IN_TIME
-    wait_for("it is well again", web.well, seconds=60)
-    tell(
+    wait_for("the web process is healthy again", web.well, seconds=60)
+    add_result(
         "30",
         requests=len(answers),
         held_s=hold,
@@ -173,24 +173,24 @@ def every_connection_taken(web: Web) -> Iterator[None]:
         yield
 
 
-def test_no_connection_is_left(web: Web, tell: Tell) -> None:
-    wait_for("it is well", web.well, seconds=60)
+def test_no_connection_is_left(web: Web, add_result: AddResult) -> None:
+    wait_for("the web process is healthy", web.well, seconds=60)
     with every_connection_taken(web):
         refused, page, ready = web.report(1), web.get("/p/flow/"), web.get("/readyz")
         assert is_busy(refused) and ready.status == 503
         assert page.status in (
             302,
             503,
-        )  # whoever is not signed in is not asked for in the database
+        )  # no session, so no database query
         assert web.get("/healthz").status == web.get("/static/ui/app.css").status == 200
     slowest = max(answer.seconds for answer in (refused, page, ready))
     assert slowest < IN_TIME
-    wait_for("it is well again", web.well, seconds=60)
-    tell("31", slowest_s=round(slowest, 2))
+    wait_for("the web process is healthy again", web.well, seconds=60)
+    add_result("31", slowest_s=round(slowest, 2))
 
 
-def test_pages_open_while_reports_use_all_there_is(web: Web, tell: Tell) -> None:
-    wait_for("it is well", web.well, seconds=60)
+def test_pages_open_while_reports_use_every_connection(web: Web, add_result: AddResult) -> None:
+    wait_for("the web process is healthy", web.well, seconds=60)
     with ThreadPoolExecutor(SENDERS) as pool:
         reports = pool.map(web.report, [number % SENDERS for number in range(sized(400, 4000))])
         pages = [web.get("/accounts/login/?next=/p/flow/") for _ in range(20)]
@@ -198,7 +198,7 @@ def test_pages_open_while_reports_use_all_there_is(web: Web, tell: Tell) -> None
     assert {answer.status for answer in answers} <= {200, 503}
     assert all(answer.status == 200 or is_busy(answer) for answer in answers)
     assert {page.status for page in pages} == {200}
-    tell(
+    add_result(
         "31",
         taken=sum(answer.status == 200 for answer in answers),
         of=len(answers),
@@ -206,8 +206,8 @@ def test_pages_open_while_reports_use_all_there_is(web: Web, tell: Tell) -> None
     )
 
 
-def test_a_server_that_stands_still(web: Web, tell: Tell) -> None:
-    wait_for("it is well", web.well, seconds=60)
+def test_a_halted_server(web: Web, add_result: AddResult) -> None:
+    wait_for("the web process is healthy", web.well, seconds=60)
     web.cluster.halt()
     try:
         ready, refused = web.get("/readyz"), web.report(2)
@@ -217,20 +217,20 @@ def test_a_server_that_stands_still(web: Web, tell: Tell) -> None:
     finally:
         web.cluster.go_on()
     assert max(ready.seconds, refused.seconds) < IN_TIME
-    wait_for("it is well again", web.well, seconds=60)
-    tell("30 halted", ready_s=round(ready.seconds, 2), report_s=round(refused.seconds, 2))
+    wait_for("the web process is healthy again", web.well, seconds=60)
+    add_result("30 halted", ready_s=round(ready.seconds, 2), report_s=round(refused.seconds, 2))
 
 
-def test_a_server_that_is_gone(web: Web, tell: Tell) -> None:
-    wait_for("it is well", web.well, seconds=60)
+def test_a_stopped_server(web: Web, add_result: AddResult) -> None:
+    wait_for("the web process is healthy", web.well, seconds=60)
     web.cluster.stop()
     ready, refused = web.get("/readyz"), web.report(3)
     assert ready.status == 503 and json.loads(ready.body)["checks"]["migrations"]["value"] is None
     assert is_busy(refused)
     begun = time.monotonic()
     web.cluster.start()
-    wait_for("it is well again", web.well, seconds=60)
-    tell(
+    wait_for("the web process is healthy again", web.well, seconds=60)
+    add_result(
         "25 web alone",
         ready_s=round(ready.seconds, 2),
         report_s=round(refused.seconds, 2),

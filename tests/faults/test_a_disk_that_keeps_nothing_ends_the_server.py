@@ -1,5 +1,5 @@
-"""Syncing fails with an input/output error: nothing is acknowledged any more, the process ends, and
-after a new start all is there once."""
+"""Syncing fails with an input/output error: the dashboard acknowledges no further report and the
+process ends. After a restart, all acknowledged reports are stored exactly once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import Stack, wait_for
 from tests.machine import need
@@ -35,7 +35,7 @@ def failing_syncs(process: int, log: Path) -> Iterator[None]:
         "-e",
         f"inject={SYNCS}:error=EIO",
     ]
-    with log.open("w") as said, subprocess.Popen(words, stdout=said, stderr=said) as tracer:
+    with log.open("w") as trace, subprocess.Popen(words, stdout=trace, stderr=trace) as tracer:
         try:
             wait_for(
                 "strace is attached",
@@ -51,7 +51,9 @@ def failing_syncs(process: int, log: Path) -> Iterator[None]:
             tracer.terminate()
 
 
-def test_no_report_is_acknowledged_and_the_process_ends(tmp_path: Path, tell: Tell) -> None:
+def test_no_report_is_acknowledged_and_the_process_ends(
+    tmp_path: Path, add_result: AddResult
+) -> None:
     stack = Stack(database="sqlite", folder=tmp_path, outbound="127.0.0.1:9")
     try:
         stack.start(channel="http://127.0.0.1:9/none")
@@ -68,6 +70,8 @@ def test_no_report_is_acknowledged_and_the_process_ends(tmp_path: Path, tell: Te
                 stack.start_role("everything")
                 prober.wait_for_ack()
         prober.check()
-        tell("29", acknowledged=prober.acked, ended_after_s=round(time.monotonic() - began, 2))
+        add_result(
+            "29", acknowledged=prober.acked, ended_after_s=round(time.monotonic() - began, 2)
+        )
     finally:
         stack.close()

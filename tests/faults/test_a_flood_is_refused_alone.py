@@ -1,7 +1,7 @@
-"""One project sends a hundred times what another one does, and more than its rate: it hears 429,
-and the other one notices nothing.
+"""One project sends a hundred times the load of another, and more than its rate limit: it receives
+429, and the other project is not affected.
 
-What the other one's requests cost meanwhile is measured by `tests/bench/bench_flood.py`."""
+`tests/bench/bench_flood.py` measures the latency of the other project."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import REPOSITORY, Stack, wait_for
 
 pytestmark = pytest.mark.timeout(600)
 QUIET, TIMES = 20, 100
-"""Reports a second of the quiet project, and how many times as many the other one tries to send;
-its rate is twice the first."""
+"""Reports per second of the quiet project, and the factor that the flooding project tries to send;
+its rate limit is twice the first value."""
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def key_of(stack: Stack, name: str) -> str:
 
 
 def flood(stack: Stack, key: str, seconds: float) -> dict[str, Any]:
-    """What became of it."""
+    """The results of a flood."""
     words = [
         sys.executable,
         "-m",
@@ -65,27 +65,27 @@ def flood(stack: Stack, key: str, seconds: float) -> dict[str, Any]:
     return found
 
 
-def test_the_other_project_notices_nothing(stack: Stack, tell: Tell) -> None:
+def test_the_other_project_is_not_affected(stack: Stack, add_result: AddResult) -> None:
     key = key_of(stack, "Flood")
     stack.manage("rate", "--project", "flood", "--set", f"reports_per_second={2 * QUIET}")
     for role in ("web", "worker"):
         stack.start_role(role)
-    wait_for("the web process answers", lambda: stack.status("/healthz") == 200, seconds=300)
+    wait_for("the web process responds", lambda: stack.status("/healthz") == 200, seconds=300)
     with Prober(stack, "quiet", pause=1 / QUIET) as prober:
         prober.wait_for_ack()
-        heard = prober.acked
+        acked_before = prober.acked
         found = flood(stack, key, sized(3, 60))
         prober.wait_for_ack()
     assert set(found["refused"]) == {"429"} and found["broken"] == 0
     assert found["acknowledged"] > 0
-    assert {answer.status for answer in prober.answers} == {200} and prober.acked > heard
+    assert {answer.status for answer in prober.answers} == {200} and prober.acked > acked_before
     refused = stack.rows(
         "SELECT project.slug, code, sum(count) FROM ingest_refusal JOIN project ON "
         "project.id = project_id GROUP BY 1, 2"
     )
     assert {(slug, code) for slug, code, _ in refused} <= {("flood", "too_many")}
     prober.check()
-    tell(
+    add_result(
         "33",
         quiet_acknowledged=prober.acked,
         flood_acknowledged=found["acknowledged"],

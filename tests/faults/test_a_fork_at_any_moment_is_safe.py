@@ -1,5 +1,5 @@
-"""Whatever the agent's thread is doing when another thread forks, the child records as itself,
-ends, and nothing is counted twice."""
+"""At every moment of the agent's thread, another thread can fork: the child records as its own
+instance and ends, and nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from tests.agent.programs import run
 from tests.agent.server import Dashboard, assert_sent_once
 from tests.faults import forking_job
 from tests.faults.forking_job import CHILD_CALLS, MOMENTS
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 
 FIRST_CALL_SECONDS, MARGIN = 0.001, 10
-"""What a child's first call costs of processor time, the start of its thread included."""
+"""Processor time of a child's first call, including the start of its agent thread."""
 JOB = Path(forking_job.__file__)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_child_forked_while_the_agent_is(moment: str, dashboard: Dashboard, tell: Tell) -> None:
+def test_a_child_forked_while_the_agent_is(
+    moment: str, dashboard: Dashboard, add_result: AddResult
+) -> None:
     times = sized(3, 200)
     done = run(JOB, moment, str(times), limit=600.0, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert (done.returncode, done.stderr) == (0, "")
@@ -34,7 +36,7 @@ def test_a_child_forked_while_the_agent_is(moment: str, dashboard: Dashboard, te
         )
     difference = sum(calls.values()) - CHILD_CALLS * times - found["calls"]
     first = sorted(found["first"])
-    tell(
+    add_result(
         "5",
         runs=times,
         doubled=max(0, difference),

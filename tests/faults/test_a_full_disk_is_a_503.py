@@ -1,5 +1,5 @@
-"""A disk without room: reports are refused with the time to come back and none is half stored; with
-room again all goes on by itself."""
+"""A full disk: reports are refused with the time to retry and none is half stored. When space is
+free again, the service recovers automatically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.faults.cluster import Cluster
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import Stack, wait_for
 from tests.machine import need
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """A file system of its own, of that size."""
+    """A file system of this size."""
     need("root, to mount")
     folder.mkdir()
     subprocess.run(
@@ -41,7 +41,7 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Takes all the room that is left."""
+    """Uses all remaining space."""
     filler = disk / "filler"
     with suppress(OSError), filler.open("ab", buffering=0) as file:
         while True:
@@ -50,8 +50,8 @@ def fill(disk: Path) -> Path:
 
 
 def fill_until_refused(disk: Path, prober: Prober) -> Path:
-    """A database may find room in its own files for a while; whatever it gives back is taken
-    too."""
+    """Fills the disk until reports are refused. A database may find space in its own files for some
+    time; space that it frees is used, too."""
     began = time.monotonic()
 
     def refused() -> bool:
@@ -65,7 +65,8 @@ def fill_until_refused(disk: Path, prober: Prober) -> Path:
 def full_and_free_again(
     disk: Path, stack: Stack, prober: Prober, times: int, ready: tuple[int, ...] = (200, 503)
 ) -> dict[str, float]:
-    """Fills and frees the disk; returns figures. `ready` is what /readyz may say meanwhile."""
+    """Fills and frees the disk; returns the results. `ready` lists the statuses that /readyz may
+    return meanwhile."""
     back = []
     for _ in range(times):
         prober.wait_for_ack()
@@ -74,14 +75,14 @@ def full_and_free_again(
         assert stack.status("/healthz") == 200 and stack.status("/readyz") in ready
         filler.unlink()
         back.append(prober.wait_for_ack())
-        said = prober.since(began)
-        assert all(answer.status == 200 or answer.busy for answer in said), {
-            answer.status for answer in said
+        answers = prober.since(began)
+        assert all(answer.status == 200 or answer.busy for answer in answers), {
+            answer.status for answer in answers
         }
     return {"times": times, "acknowledged": prober.acked, "longest_back_s": round(max(back), 2)}
 
 
-def test_the_database_of_the_embedded_server(tmp_path: Path, tell: Tell) -> None:
+def test_the_database_of_the_embedded_server(tmp_path: Path, add_result: AddResult) -> None:
     with small_disk(tmp_path / "disk", 16) as disk:
         stack = Stack(database="sqlite", folder=disk, outbound="127.0.0.1:9")
         try:
@@ -89,15 +90,15 @@ def test_the_database_of_the_embedded_server(tmp_path: Path, tell: Tell) -> None
             with Prober(stack, "full") as prober:
                 found = full_and_free_again(disk, stack, prober, sized(1, 10), ready=(503,))
             prober.check()
-            said = (disk / "everything.log").read_text()
-            assert "Traceback" not in said, said
-            tell("28 SQLite, log", **found)
+            log = (disk / "everything.log").read_text()
+            assert "Traceback" not in log, log
+            add_result("28 SQLite, log", **found)
         finally:
             stack.close()
 
 
 @pytest.mark.full_only
-def test_the_database_of_the_full_stack(tmp_path: Path, tell: Tell) -> None:
+def test_the_database_of_the_full_stack(tmp_path: Path, add_result: AddResult) -> None:
     with small_disk(
         Path(f"{tmp_path.parent.parent.parent}/compilewatch-disk-{os.getpid()}"), 160
     ) as disk:
@@ -114,21 +115,23 @@ def test_the_database_of_the_full_stack(tmp_path: Path, tell: Tell) -> None:
             with Prober(stack, "full") as prober:
                 found = full_and_free_again(disk, stack, prober, 5)
             prober.check()
-            tell("28 PostgreSQL", **found)
+            add_result("28 PostgreSQL", **found)
         finally:
             stack.close()
             cluster.close()
 
 
-def test_the_spool_of_an_agent(line: Line, jobs: Jobs, tmp_path: Path, tell: Tell) -> None:
+def test_the_spool_of_an_agent(
+    line: Line, jobs: Jobs, tmp_path: Path, add_result: AddResult
+) -> None:
     with small_disk(tmp_path / "disk", 1) as disk:
         (disk / "spools").mkdir(mode=0o700)
         fill(disk)
         process = jobs.start("--seconds", "3", endpoint=line.endpoint, spool=str(disk / "spools"))
         assert process.wait(120) == 0
-        warning, figures = jobs.said(
+        warning, figures = jobs.output(
             process
-        ).splitlines()  # one line about the disk, and how long its end took
+        ).splitlines()  # one line about the disk, one with the duration of the shutdown
         assert warning.startswith("compilewatch: ") and "No space left on device" in warning, (
             warning
         )
@@ -142,4 +145,4 @@ def test_the_spool_of_an_agent(line: Line, jobs: Jobs, tmp_path: Path, tell: Tel
     )
     [(errors,)] = line.stack.rows(shown)
     assert errors > 0
-    tell("28 spool", **found, spool_errors_shown=errors)
+    add_result("28 spool", **found, spool_errors_shown=errors)

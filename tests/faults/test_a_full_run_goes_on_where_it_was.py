@@ -1,4 +1,4 @@
-"""A full run that is killed in the middle goes on with what it had not passed, and its table counts
+"""A full run that is killed continues with the tests that have not passed, and its table counts
 everything once."""
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ def ran(name):
     with RAN.open("a") as file:
         file.write(name + "\\n")
 
-def test_first(tell, seed):
+def test_first(add_result, seed):
     ran("first")
-    tell("13", jobs=4, doubled=0)
+    add_result("13", jobs=4, doubled=0)
 
-def test_fails(tell):
+def test_fails(add_result):
     ran("fails")
     assert RAN.with_name("mended").exists(), "not mended yet"
-    tell("14", jobs=2, doubled=0)
+    add_result("14", jobs=2, doubled=0)
 
-def test_is_killed(tell):
+def test_is_killed(add_result):
     ran("is killed")
     if not RAN.with_name("mended").exists():
         os.kill(os.getpid(), signal.SIGKILL)
-    tell("13", jobs=3, doubled=0)
+    add_result("13", jobs=3, doubled=0)
 """
 
 
@@ -77,7 +77,7 @@ def full_run(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_passed_is_not_run_again_and_the_table_has_it_all(tmp_path: Path) -> None:
+def test_passed_tests_do_not_run_again_and_the_table_has_all_results(tmp_path: Path) -> None:
     killed = full_run(tmp_path)
     assert killed.returncode == -9
     with (tmp_path / "found.jsonl").open("a") as file:
@@ -100,9 +100,9 @@ def test_what_passed_is_not_run_again_and_the_table_has_it_all(tmp_path: Path) -
     assert "3 passed" in again.stdout and len((tmp_path / "ran").read_text().splitlines()) == 8
 
 
-def test_what_failed_is_named_with_its_figures_and_its_seed() -> None:
+def test_a_failure_is_listed_with_its_values_and_its_seed() -> None:
     broken = LedgerError(
-        "folded otherwise than recorded", {"jobs": 2, "acknowledged lost": 3, "doubled": 5}
+        "folded and recorded totals differ", {"jobs": 2, "acknowledged lost": 3, "doubled": 5}
     )
     entry = Entry(
         "tests/faults/test_killed_jobs_lose_one_open_window_at_most.py::test_x",
@@ -112,23 +112,25 @@ def test_what_failed_is_named_with_its_figures_and_its_seed() -> None:
         [broken.figures],
         str(broken),
     )
-    said = list(lines(rows.ROWS, [entry]))
-    [first] = [line for line in said if line.split()[0] == "1"]
+    printed = list(lines(rows.ROWS, [entry]))
+    [first] = [line for line in printed if line.split()[0] == "1"]
     assert first.split()[-5:] == ["2", "3", "5", "1", "FAILED"]
-    assert said[-1].startswith("failed: tests/faults/test_killed_jobs") and "seed 77" in said[-1]
+    assert (
+        printed[-1].startswith("failed: tests/faults/test_killed_jobs") and "seed 77" in printed[-1]
+    )
 
 
-def test_the_rounds_that_passed_in_all_runs_so_far_are_named() -> None:
+def test_the_passed_rounds_of_all_runs_are_counted() -> None:
     file = "tests/faults/test_random_faults_lose_and_double_nothing.py"
     entries = [
         Entry(f"{file}::test_a_round[sqlite-{number}]", 1, number > 1002, 9.0, [{"runs": 1}])
         for number in range(1000, 1017)
     ]
-    [said] = [line for line in lines(rows.ROWS, entries) if "passed so far" in line]
-    assert said.split() == ["14", "of", "1,000", "have", "passed", "so", "far"]
+    [printed] = [line for line in lines(rows.ROWS, entries) if "passed so far" in line]
+    assert printed.split() == ["14", "of", "1,000", "have", "passed", "so", "far"]
 
 
-def test_every_row_names_files_that_are_there() -> None:
+def test_every_row_names_existing_files() -> None:
     files = [file for row in rows.ROWS.values() for file in row.files]
     assert [file for file in files if not (REPOSITORY / "tests" / file).exists()] == []
     assert {*map(str, range(1, 20)), "37"} <= set(rows.ROWS)

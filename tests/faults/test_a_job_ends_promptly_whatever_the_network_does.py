@@ -1,5 +1,5 @@
-"""SIGTERM ends a job soon, even in C code, and nothing in the network holds its end up; what it had
-closed arrives later."""
+"""SIGTERM ends a job soon, even in C code, and the network does not delay its end; closed windows
+arrive later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FaultProxy
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import FULL, sized
 from tests.flow.stack import wait_for
 
@@ -25,12 +25,12 @@ BARE = (
     "import random, zlib; print('in C', flush=True); "
     "zlib.compress(random.Random(0).randbytes(1 << 20) * 500, 9)"
 )
-"""What the job does in C, without an agent."""
+"""The same work in C, without an agent."""
 TERM_SECONDS, SHUTDOWN_SECONDS = 1.2, 1.0
 
 
 def test_sigterm_ends_a_job_that_is_in_c(
-    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+    line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     ours, theirs = [], []
     for _ in range(sized(1, 50)):
@@ -40,7 +40,10 @@ def test_sigterm_ends_a_job_that_is_in_c(
         )
         assert bare.stdout is not None and bare.stdout.readline() == b"in C\n"
         wait_for(
-            "the job is in C", lambda one=process: "in C" in jobs.said(one), seconds=60, every=0.02
+            "the job is in C",
+            lambda one=process: "in C" in jobs.output(one),
+            seconds=60,
+            every=0.02,
         )
         time.sleep(0.3)
         assert not any(signal_sets(process.pid)[name] for name in ("SigBlk", "SigIgn"))
@@ -53,7 +56,7 @@ def test_sigterm_ends_a_job_that_is_in_c(
     jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["lost that were on disk"] == 0
-    tell(
+    add_result(
         "3",
         **found,
         longest_ms=round(max(ours) * 1000),
@@ -62,7 +65,7 @@ def test_sigterm_ends_a_job_that_is_in_c(
 
 
 def signal_sets(pid: int) -> dict[str, bool]:
-    """Whether SIGTERM is blocked, ignored or caught by a handler, as the system says."""
+    """True for each state of SIGTERM (blocked, ignored, caught by a handler), from /proc."""
     words = (line.split(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return {
         name: bool(int(value, 16) & 1 << signal.SIGTERM - 1)
@@ -72,24 +75,24 @@ def signal_sets(pid: int) -> dict[str, bool]:
 
 
 NETWORKS = {
-    "nobody listens": ("", ""),
-    "a connection that nobody answers": ("blackhole", ""),
-    "an answer that does not come": ("half_open", ""),
-    "an answer of a byte at a time": ("slow", ""),
-    "a name that does not exist": ("", "http://does-not-exist.invalid:9"),
-    "a name whose look-up hangs": ("", "http://localhost:{port}"),
+    "no listener": ("", ""),
+    "a connection without a response": ("blackhole", ""),
+    "a response that never comes": ("half_open", ""),
+    "a response one byte at a time": ("slow", ""),
+    "a host name that does not exist": ("", "http://does-not-exist.invalid:9"),
+    "a DNS lookup that hangs": ("", "http://localhost:{port}"),
 }
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_the_end_is_held_up_for_a_second_at_most(
-    network: str, line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+def test_the_shutdown_takes_at_most_a_second(
+    network: str, line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     fault, endpoint = NETWORKS[network]
     endpoint = endpoint.format(port=proxy.port)
     proxy.plan = lambda chance: fault
     proxy.byte_seconds = 1.0
-    if network == "nobody listens":
+    if network == "no listener":
         proxy.down()
     words = ["--slow-names", "30"] if "hangs" in network else []
     longest = 0.0
@@ -98,7 +101,7 @@ def test_the_end_is_held_up_for_a_second_at_most(
         assert process.wait(60) == 0
         longest = max(longest, jobs.shutdown_seconds(process))
     assert longest < SHUTDOWN_SECONDS * MARGIN
-    if network == "nobody listens":
+    if network == "no listener":
         proxy.up()
     proxy.calm()
     found: Mapping[str, int] = {"jobs": len(jobs.running)}
@@ -106,11 +109,11 @@ def test_the_end_is_held_up_for_a_second_at_most(
         jobs.sweep(endpoint)
         found = line.check(jobs.version, jobs.ours(), jobs.recorded())
         assert found["calls folded"] == found["calls"]
-    tell("7, 18" if endpoint else "7", **found, longest_ms=round(longest * 1000))
+    add_result("7, 18" if endpoint else "7", **found, longest_ms=round(longest * 1000))
 
 
-def test_a_dashboard_that_swallows_everything_has_one_connection_at_a_time(
-    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+def test_a_dashboard_that_never_responds_has_one_connection_at_a_time(
+    line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     proxy.plan = lambda chance: "blackhole"
     process = jobs.start(
@@ -129,4 +132,4 @@ def test_a_dashboard_that_swallows_everything_has_one_connection_at_a_time(
     jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["calls folded"] == found["calls"]
-    tell("12", **found, longest_request_s=round(longest, 2))
+    add_result("12", **found, longest_request_s=round(longest, 2))

@@ -1,5 +1,5 @@
-"""Workers die, by halves or whole, or find no memory: what waits is folded soon after, and nothing
-is counted twice or set aside."""
+"""One worker or all workers die or run out of memory: waiting reports are folded soon afterwards,
+and nothing is counted twice or quarantined."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.faults.cluster import children
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.faults.whole_line import WORKERS, WholeLine
 from tests.flow.stack import wait_for
@@ -32,8 +32,8 @@ def parents_die(line: WholeLine) -> None:
 
 
 def no_memory_is_left(line: WholeLine) -> None:
-    """The children may not take any more memory, for as long as a kernel would need to notice; then
-    it kills them."""
+    """The children may not allocate memory, for as long as a kernel would need to react; then they
+    are killed."""
     processes = [child for role in WORKERS for child in children(line.processes[role].pid)]
     for process in processes:
         with contextlib.suppress(OSError):
@@ -45,7 +45,7 @@ def no_memory_is_left(line: WholeLine) -> None:
 
 @pytest.mark.parametrize("happens", [children_die, parents_die, no_memory_is_left])
 def test_it_catches_up(
-    happens: Callable[[WholeLine], None], whole_line: WholeLine, seed: int, tell: Tell
+    happens: Callable[[WholeLine], None], whole_line: WholeLine, seed: int, add_result: AddResult
 ) -> None:
     lags = []
     with Prober(whole_line, f"{happens.__name__}-{seed}") as prober:
@@ -57,7 +57,7 @@ def test_it_catches_up(
             [(newest,)] = whole_line.rows("SELECT coalesce(max(id), 0) FROM ingest_inbox")
             waits = f"SELECT count(*) FROM ingest_inbox WHERE id <= {newest}"
             wait_for(
-                "what waited is folded",
+                "the waiting reports are folded",
                 lambda waits=waits: whole_line.rows(waits) == [(0,)],
                 seconds=300,
                 every=0.05,
@@ -66,7 +66,7 @@ def test_it_catches_up(
     prober.check()
     assert all(answer.status == 200 or answer.busy for answer in prober.answers)
     assert whole_line.rows("SELECT error FROM ingest_poison") == []
-    tell(
+    add_result(
         f"21 {happens.__name__.replace('_', ' ')}",
         times=len(lags),
         acknowledged=prober.acked,

@@ -1,5 +1,5 @@
-"""A report that the database refuses: found by halving, set aside after three tries at most, and
-brought back by `manage.py refold`."""
+"""A report that the database rejects: found by bisection, quarantined after at most three attempts,
+and restored by `manage.py refold`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from compilewatch.wire.codec import dumps
 
 from tests.dashboard.requests import region_make, request_make
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.faults.whole_line import WholeLine
 from tests.flow.stack import answer_of, wait_for
@@ -23,7 +23,7 @@ CREATE SEQUENCE tried;
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF NEW.calls = {POISON} THEN
     PERFORM nextval('tried'), pg_notify('tried', '');
-    RAISE EXCEPTION 'this one cannot be stored';
+    RAISE EXCEPTION 'this report cannot be stored';
   END IF;
   RETURN NEW;
 END $$;
@@ -33,7 +33,7 @@ CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON region_minute FOR EACH ROW EXEC
 
 @contextmanager
 def a_database_that_refuses_it(line: WholeLine) -> Iterator[None]:
-    """Storing a minute with that many calls fails, whoever tries."""
+    """Storing a minute with this number of calls fails for every process."""
     line.rows_write(REFUSED)
     try:
         yield
@@ -44,8 +44,8 @@ def a_database_that_refuses_it(line: WholeLine) -> Iterator[None]:
 
 
 def send(line: WholeLine, version: str, count: int, poison: int) -> int:
-    """Reports of one instance, a minute each, one of them poison; returns how many calls the others
-    hold."""
+    """Sends reports of one instance, one per minute, one of them poison; returns the number of
+    calls in the others."""
     request = request_make(
         version=version, instance=poison, minutes=count, end=time.time() // 60 * 60
     )
@@ -67,17 +67,23 @@ def folded(line: WholeLine, version: str) -> int:
     return int(line.rows(sums)[0][0])
 
 
-def test_the_rest_is_folded_and_it_comes_back(whole_line: WholeLine, seed: int, tell: Tell) -> None:
+def test_the_rest_is_folded_and_the_report_comes_back(
+    whole_line: WholeLine, seed: int, add_result: AddResult
+) -> None:
     version, count = f"poison-{seed}", sized(40, 1000)
     with a_database_that_refuses_it(whole_line):
         good = send(whole_line, version, count, poison=seed % count)
-        wait_for("the line is empty", whole_line.folded, seconds=300)
+        wait_for("the inbox is empty", whole_line.folded, seconds=300)
         assert folded(whole_line, version) == good
         tries = int(whole_line.rows("SELECT last_value FROM tried")[0][0])
         [(number, error)] = whole_line.rows("SELECT seq_first, error FROM ingest_poison")
         assert number == seed % count + 1
-        assert "this one cannot be stored" in error
+        assert "this report cannot be stored" in error
     assert "1 report put back" in whole_line.manage("refold")
-    wait_for("it is folded too", lambda: folded(whole_line, version) == good + POISON, seconds=120)
+    wait_for(
+        "the restored report is folded",
+        lambda: folded(whole_line, version) == good + POISON,
+        seconds=120,
+    )
     assert whole_line.rows("SELECT count(*) FROM ingest_poison") == [(0,)]
-    tell("34", reports=count, tries=tries)
+    add_result("34", reports=count, tries=tries)

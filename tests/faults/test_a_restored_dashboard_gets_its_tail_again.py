@@ -1,5 +1,5 @@
-"""A dashboard that is restored from an older copy of its database gets from living agents what it
-lost, and holds everything once."""
+"""A dashboard that is restored from an older copy of its database receives its lost windows again
+from running agents, and holds everything once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import wait_for
 
@@ -28,13 +28,13 @@ def own_line(tmp_path: Path) -> Iterator[Line]:
 
 
 def copy(source: Path, target: Path) -> None:
-    """A copy of a database that is in use."""
+    """A copy of a database in use."""
     with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
         one.backup(other)
 
 
 def restore(line: Line, backup: Path) -> None:
-    """The dashboard dies and comes back with the older database."""
+    """Kills the dashboard and starts it with the older database."""
     [role] = line.stack.roles
     line.stack.kill(role)
     line.stack.manage("restore", str(backup))
@@ -42,30 +42,32 @@ def restore(line: Line, backup: Path) -> None:
     wait_for("the dashboard is back", lambda: line.stack.status("/healthz") == 200, seconds=120)
 
 
-@pytest.mark.parametrize("known", ["knew the agents", "had never heard of them"])
-def test_the_copy(known: str, own_line: Line, tmp_path: Path, tell: Tell) -> None:
+@pytest.mark.parametrize("known", ["with the agents", "without the agents"])
+def test_the_copy(known: str, own_line: Line, tmp_path: Path, add_result: AddResult) -> None:
     backup = tmp_path / "backup.sqlite3"
     database = own_line.stack.folder / "compilewatch.sqlite3"
     jobs = Jobs(tmp_path, own_line.endpoint, own_line.stack.key, "restored")
-    if known == "had never heard of them":
+    if known == "without the agents":
         copy(database, backup)
     running = [jobs.start("--impatient", "--seconds", "600") for _ in range(sized(2, 8))]
     try:
         wait_for("the jobs report", lambda: grown(own_line, len(running), 8), seconds=120)
-        if known == "knew the agents":
+        if known == "with the agents":
             copy(database, backup)
-        wait_for("they went on", lambda: grown(own_line, len(running), 25), seconds=120)
+        wait_for("the jobs report more", lambda: grown(own_line, len(running), 25), seconds=120)
         before = acknowledged(own_line)
         restore(own_line, backup)
         wait_for(
-            "everything is there again", lambda: covers(acknowledged(own_line), before), seconds=120
+            "all lost windows are stored again",
+            lambda: covers(acknowledged(own_line), before),
+            seconds=120,
         )
     finally:
         jobs.end()
     jobs.sweep()
     found = own_line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["lost that were on disk"] == found["shown missing"] == 0
-    tell("27", **found, restored=known)
+    add_result("27", **found, restored=known)
 
 
 def acknowledged(line: Line) -> dict[str, set[int]]:

@@ -1,6 +1,6 @@
-"""A new release is put in place while agents of both releases report: whichever of them meets which
-server and schema, nothing that was acknowledged is lost, nothing is counted twice, and no agent is
-told anything that would make it give a window up."""
+"""A new release is deployed while agents of both releases report: for every combination of agent,
+server and schema, no acknowledged report is lost, nothing is counted twice, and no agent receives a
+response that makes it drop a window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.faults.books import instances_check
 from tests.faults.jobs import Jobs
 from tests.faults.line import Holdings
 from tests.faults.prober import Prober
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.rolling import Rolling
 from tests.faults.size import FULL, sized
 from tests.flow.stack import REPOSITORY, wait_for
@@ -28,7 +28,7 @@ SELDOM = ("--pause", "0.05")
 
 @pytest.fixture
 def rolling(tmp_path: Path) -> Iterator[Rolling]:
-    """The earlier release at work."""
+    """The running earlier release."""
     running = Rolling(tmp_path)
     try:
         running.manage("migrate", "--verbosity=0")
@@ -44,18 +44,17 @@ def rolling(tmp_path: Path) -> Iterator[Rolling]:
 
 
 class Agents:
-    """Jobs with the agents of both releases, and a prober, all of which report to one of the web
-    processes."""
+    """Jobs with the agents of both releases, and a prober; all report to one web process."""
 
     def __init__(self, rolling: Rolling, role: str, folder: Path, seed: int) -> None:
         folder.mkdir()
         port = rolling.ports[role]
         self.jobs = Jobs(folder, f"http://127.0.0.1:{port}", rolling.key, f"{role}-{seed}")
         self.prober = Prober(rolling, f"prober-{role}-{seed}", port=port, pause=0.1)
-        wait_for(f"{role} answers", lambda: rolling.answers(role), seconds=300)
+        wait_for(f"{role} responds", lambda: rolling.answers(role), seconds=300)
         for _ in range(sized(1, 3)):
-            # The windows are as many however seldom a job calls; the machine is left to the
-            # servers.
+            # The number of windows does not depend on the call rate of a job; a low rate leaves the
+            # CPU to the servers.
             self.jobs.start("--impatient", *SELDOM)
             self.jobs.start(*SELDOM, earlier=rolling.earlier)
 
@@ -66,33 +65,32 @@ class Agents:
                 yield instance, set(windows)
 
 
-def everybody_is_heard(holdings: Holdings, instances: int) -> None:
-    """Of every agent a window is taken that it sent from now on, by the server that it reports
-    to."""
+def every_agent_is_accepted(holdings: Holdings, instances: int) -> None:
+    """Waits until the server of every agent accepts a window that the agent sent from now on."""
     before = {instance: len(held.numbers) for instance, held in holdings.senders().items()}
 
-    def heard() -> bool:
+    def accepted() -> bool:
         now = holdings.senders()
-        # One of them may have been under way.
+        # One window may have been in flight.
         return len(now) == instances and all(
             len(held.numbers) >= before.get(instance, 0) + 2 for instance, held in now.items()
         )
 
-    wait_for("every agent is heard", heard, seconds=300)
+    wait_for("a window of every agent is accepted", accepted, seconds=300)
 
 
-def it_is_folded(rolling: Rolling) -> None:
+def wait_until_folded(rolling: Rolling) -> None:
     [(newest,)] = rolling.rows("SELECT coalesce(max(id), 0) FROM ingest_inbox")
     wait_for(
-        "what waits is folded",
+        "the waiting reports are folded",
         lambda: not rolling.rows(f"SELECT 1 FROM ingest_inbox WHERE id <= {newest} LIMIT 1"),
         seconds=300,
     )
 
 
 def deploy(rolling: Rolling, how: signal.Signals, step: Callable[[], None]) -> None:
-    """In the order of the guide, but that the earlier workers come back after the migration, as
-    after a deploy that is undone."""
+    """Deploys in the order of the guide, except that the earlier workers return after the
+    migration, as after a deploy that is rolled back."""
     step()
     for role in ("worker", "beat"):
         rolling.stop(role, how)
@@ -100,16 +98,16 @@ def deploy(rolling: Rolling, how: signal.Signals, step: Callable[[], None]) -> N
     for role in ("worker", "beat"):
         rolling.start_role(role)
     step()
-    it_is_folded(rolling)
+    wait_until_folded(rolling)
     for roles in (("web-1",), ("worker", "beat"), ("web-2",)):
         for role in roles:
             rolling.replace(role, how)
         step()
-    it_is_folded(rolling)
+    wait_until_folded(rolling)
 
 
 def every_window_arrives(fleet: list[Agents], holdings: Holdings) -> None:
-    """Those that were closed up to now; one that was given up would never come."""
+    """Waits for the windows that are closed until now; a dropped window would never arrive."""
     closed = [one for agents in fleet for one in agents.closed()]
 
     def arrived() -> bool:
@@ -124,7 +122,7 @@ def every_window_arrives(fleet: list[Agents], holdings: Holdings) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL] if FULL else [signal.SIGTERM])
 def test_under_load(
-    how: signal.Signals, rolling: Rolling, seed: int, tmp_path: Path, tell: Tell
+    how: signal.Signals, rolling: Rolling, seed: int, tmp_path: Path, add_result: AddResult
 ) -> None:
     holdings = Holdings(rolling)
     fleet = [Agents(rolling, role, tmp_path / f"agents-{role}", seed) for role in rolling.ports]
@@ -136,7 +134,7 @@ def test_under_load(
             deploy(
                 rolling,
                 how,
-                lambda: everybody_is_heard(
+                lambda: every_agent_is_accepted(
                     holdings, sum(len(agents.jobs.running) + 1 for agents in fleet)
                 ),
             )
@@ -145,15 +143,15 @@ def test_under_load(
         for agents in fleet:
             agents.jobs.end()
     took = time.monotonic() - began
-    said = [answer for agents in fleet for answer in agents.prober.answers]
-    assert all(answer.status in (0, 200) or answer.busy for answer in said), {
-        answer.status for answer in said
+    seen = [answer for agents in fleet for answer in agents.prober.answers]
+    assert all(answer.status in (0, 200) or answer.busy for answer in seen), {
+        answer.status for answer in seen
     }
-    broken, busy = sum(not answer.status for answer in said), sum(answer.busy for answer in said)
-    tell(
+    broken, busy = sum(not answer.status for answer in seen), sum(answer.busy for answer in seen)
+    add_result(
         "36",
         ended_by=how.name,
-        answers=len(said),
+        answers=len(seen),
         broken_off=broken,
         answers_503=busy,
         longest_deploy_s=round(took, 1),
@@ -163,4 +161,4 @@ def test_under_load(
         found = holdings.check(agents.jobs.version, agents.jobs.ours(), agents.jobs.recorded())
         instances_check(rolling, holdings, agents.jobs.ours())
         assert found["shown missing"] == 0
-        tell("36", **found)
+        add_result("36", **found)

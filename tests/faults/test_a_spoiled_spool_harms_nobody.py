@@ -1,5 +1,5 @@
-"""Files of killed jobs, each spoiled in a way of its own: nothing raises, nothing is sent that they
-had not written, none stays."""
+"""Files of killed jobs, each corrupted in another way: no error is raised, no unrecorded data is
+sent, and no file remains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compilewatch.export.spool.recovery import SpoolRecovery
 
 from tests.agent.export.spool.collector import Collector
 from tests.agent.export.spool.files import Kept, config
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 
 WINDOWS = 6
@@ -35,7 +35,7 @@ def spoiled(data: bytes, chance: random.Random) -> bytes:
     return bytes(made)
 
 
-def test_spoiled_at_random(tmp_path: Path, seed: int, tell: Tell) -> None:
+def test_spoiled_at_random(tmp_path: Path, seed: int, add_result: AddResult) -> None:
     chance = random.Random(seed)
     names = "abcdefghjkmnpqrstvwxyz"
     sent = damaged = 0
@@ -56,4 +56,4 @@ def test_spoiled_at_random(tmp_path: Path, seed: int, tell: Tell) -> None:
         assert {who for who, _ in dashboard.windows} <= {kept.identity.id}
         sent, damaged = sent + len(dashboard.windows), damaged + leftovers.errors
     assert sent > 0 < damaged
-    tell("37", runs=sized(200, 20_000), windows_sent=sent, damaged=damaged)
+    add_result("37", runs=sized(200, 20_000), windows_sent=sent, damaged=damaged)

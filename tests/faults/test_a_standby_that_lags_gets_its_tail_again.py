@@ -1,5 +1,5 @@
-"""The database fails over to an asynchronous standby that had not received the last seconds: living
-agents send what it lacks again."""
+"""The database fails over to an asynchronous standby without the last seconds: running agents send
+the missing windows again."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from tests.faults.cluster import Cluster
 from tests.faults.jobs import Jobs
 from tests.faults.ledger import acks_read
 from tests.faults.line import Holdings
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import Stack, wait_for
 
 pytestmark = pytest.mark.timeout(900)
 LAG = 25
-"""Windows of 0.2 s that the standby does not receive: 5 s."""
+"""Number of windows of 0.2 s that the standby does not receive: 5 s."""
 MOST_ANSWERS = 20
-"""In two intervals of 10 s an agent to which something waits asks twenty times, once a second."""
+"""Within two intervals of 10 s, an agent with waiting windows sends twenty requests, one per
+second."""
 
 
 @pytest.fixture
 def primary() -> Iterator[Cluster]:
-    """Where the dashboard begins."""
+    """The first primary."""
     running = Cluster()
     running.start()
     yield running
@@ -37,7 +38,7 @@ def primary() -> Iterator[Cluster]:
 
 @pytest.fixture
 def standby() -> Iterator[Cluster]:
-    """What takes over."""
+    """The standby that takes over."""
     running = Cluster(empty=True)
     yield running
     running.close()
@@ -45,7 +46,7 @@ def standby() -> Iterator[Cluster]:
 
 @pytest.fixture
 def stack(primary: Cluster, tmp_path: Path) -> Iterator[Stack]:
-    """A dashboard without beat: its worker sweeps by itself."""
+    """A dashboard without beat; its worker runs the sweeps."""
     folder = tmp_path / "stack"
     folder.mkdir()
     running = Stack(
@@ -67,11 +68,12 @@ def stack(primary: Cluster, tmp_path: Path) -> Iterator[Stack]:
 def start(stack: Stack) -> None:
     for role in ("web", "worker"):
         stack.start_role(role)
-    wait_for("the web process answers", lambda: stack.status("/healthz") == 200, seconds=300)
+    wait_for("the web process responds", lambda: stack.status("/healthz") == 200, seconds=300)
 
 
 def fail_over(stack: Stack, primary: Cluster, standby: Cluster) -> None:
-    """The primary is gone for good, and the dashboard's processes are pointed to the standby."""
+    """The primary fails permanently, and the dashboard's processes are redirected to the
+    standby."""
     primary.kill()
     for role in ("web", "worker"):
         stack.kill(role)
@@ -84,7 +86,7 @@ def fail_over(stack: Stack, primary: Cluster, standby: Cluster) -> None:
 
 
 def grown(holdings: Holdings, before: dict[str, set[int]], instances: int, windows: int) -> bool:
-    """Whether each instance has so many windows more than before."""
+    """True if each instance has this number of windows more than before."""
     now = numbers(holdings)
     return len(now) == instances and all(
         len(held) >= len(before.get(instance, ())) + windows for instance, held in now.items()
@@ -96,8 +98,7 @@ def numbers(holdings: Holdings) -> dict[str, set[int]]:
 
 
 def answers_until(ledger: Path, lost: set[int], earlier: int) -> int:
-    """How many answers after the earlier ones it took until every lost number had been acknowledged
-    once more."""
+    """Number of later responses until every lost number had been acknowledged once more."""
     missing = set(lost)
     for count, acked in enumerate(acks_read(ledger)[earlier:], start=1):
         missing -= acked
@@ -107,7 +108,7 @@ def answers_until(ledger: Path, lost: set[int], earlier: int) -> int:
 
 
 def test_the_failover(
-    stack: Stack, primary: Cluster, standby: Cluster, tmp_path: Path, tell: Tell
+    stack: Stack, primary: Cluster, standby: Cluster, tmp_path: Path, add_result: AddResult
 ) -> None:
     holdings, jobs = (
         Holdings(stack),
@@ -119,7 +120,9 @@ def test_the_failover(
         standby.follow(primary)
         standby.receive_no_more()
         before = numbers(holdings)
-        wait_for("they went on", lambda: grown(holdings, before, len(running), LAG), seconds=300)
+        wait_for(
+            "the jobs report more", lambda: grown(holdings, before, len(running), LAG), seconds=300
+        )
         fail_over(stack, primary, standby)
         answered = {path: len(acks_read(path)) for path in sorted(tmp_path.glob("*.ledger"))}
         promoted = numbers(holdings)
@@ -128,12 +131,12 @@ def test_the_failover(
             for job in jobs.recorded()
             for instance, acked in job.acked.items()
         }
-        # The last answers may not have reached their agents.
+        # The last responses may not have reached their agents.
         assert len(lost) == len(running) and all(len(gone) >= LAG // 2 for gone in lost.values())
         start(stack)
         began = time.monotonic()
         wait_for(
-            "everything is there again",
+            "all lost windows are stored again",
             lambda: all(gone <= numbers(holdings)[name] for name, gone in lost.items()),
             seconds=300,
         )
@@ -149,7 +152,7 @@ def test_the_failover(
     found = holdings.check(jobs.version, jobs.ours(), jobs.recorded())
     instances_check(stack, holdings, jobs.ours())
     assert found["lost that were on disk"] == found["shown missing"] == 0
-    tell(
+    add_result(
         "26",
         **found,
         lost_by_the_standby=sum(map(len, lost.values())),

@@ -1,4 +1,4 @@
-"""Down for ten seconds or for a day, by a clock that is turned: everything arrives afterwards, from
+"""Outages from ten seconds to a day, on a simulated clock: everything arrives afterwards, with
 bounded memory and disk."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compilewatch.wire.sketch import Sketch
 from tests.faults.ledger import Recorded
 from tests.faults.line import Line
 from tests.faults.proxy import FaultProxy
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import FULL
 
 LENGTHS = {"10 s": 10, "5 min": 300, "1 h": 3600} | ({"24 h": 86400} if FULL else {})
@@ -30,7 +30,7 @@ INTERVAL = 10.0
 
 
 class Turned:
-    """An instance whose clock is turned by ten seconds for each window."""
+    """An instance whose clock advances by ten seconds for each window."""
 
     def __init__(
         self, line: Line, proxy: FaultProxy, folder: Path, version: str, seconds: int
@@ -76,7 +76,7 @@ class Turned:
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_down_for(
-    length: str, line: Line, proxy: FaultProxy, seed: int, tmp_path: Path, tell: Tell
+    length: str, line: Line, proxy: FaultProxy, seed: int, tmp_path: Path, add_result: AddResult
 ) -> None:
     chance = random.Random(seed)
     version = f"outage-{length}"
@@ -99,7 +99,7 @@ def test_down_for(
     one.spool.close([])
     found = line.check(version, [one.recorded])
     assert (found["windows lost"], found["calls folded"]) == (0, found["calls"])
-    tell(
+    add_result(
         "11",
         **found,
         sent_as=windows - one.outbox.merged_windows,

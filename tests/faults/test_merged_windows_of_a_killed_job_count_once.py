@@ -1,5 +1,5 @@
-"""Windows that were merged in memory and sent, by a job that dies before it can write down that
-they arrived: they count once."""
+"""Merged windows of a job that dies after sending them, before it records their arrival on disk:
+they count once."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from tests.agent.export.spool.files import on_disk
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FaultProxy
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import wait_for
 
 MEMORY = 20_000
-"""Bytes: some twenty windows."""
+"""Bytes: about twenty windows."""
 WINDOWS = 60
 
 
-def test_the_ones_that_they_were_made_of_are_not_sent_again(
-    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+def test_the_source_windows_are_not_sent_again(
+    line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
 ) -> None:
     for _ in range(sized(1, 20)):
         proxy.plan = lambda chance: "refuse"
-        # The first answer is for what was tried before anything was merged.
+        # The first response is for the attempt before the merge.
         process = jobs.start(
             "--impatient", "--interval", "0.05", "--memory", str(MEMORY), "--crash", "answered:2"
         )
         wait_for(
-            "many windows wait",
+            "many windows are waiting",
             lambda: any(len(on_disk(path)) > WINDOWS for path in files(jobs)),
             seconds=60,
             every=0.05,
         )
         proxy.calm()
-        assert process.wait(60) == -9, jobs.said(process)
+        assert process.wait(60) == -9, jobs.output(process)
     jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert (found["doubled"], found["lost that were on disk"]) == (0, 0)
-    tell("1", **found)
+    add_result("1", **found)
 
 
 def files(jobs: Jobs) -> list[Path]:

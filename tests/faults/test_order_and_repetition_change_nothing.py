@@ -1,5 +1,5 @@
-"""The same windows five times over, mixed among their next 64, and once more an hour late: the
-dashboard holds what it holds in order."""
+"""The same windows sent five times, shuffled among their next 64, and once more an hour late: the
+dashboard holds the same data as in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from compilewatch.wire.sketch import Sketch
 
 from tests.faults.line import Line
 from tests.faults.proxy import REORDERED
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.flow.stack import answer_of, wait_for
 
@@ -49,7 +49,7 @@ QUERIES = {
 
 
 def windows(seed: int, count: int) -> list[Report]:
-    """Ten-second windows of the last minutes, with a bit of everything that adds up."""
+    """Ten-second windows of the last minutes, with every kind of additive value."""
     chance, start = random.Random(seed), time.time() // 60 * 60 - count * 10.0 - 60.0
     made = []
     for seq in range(1, count + 1):
@@ -86,9 +86,9 @@ def identity(version: str, letter: str) -> Identity:
 
 def send(line: Line, who: Identity, report: Report, late: float = 0.0) -> None:
     body = dumps(Request(VERSION, time.time() - late, who, [report]))
-    # A server that has no time at the moment says so, and an agent sends the same once more.
+    # A busy server responds with a retry time, and an agent then resends the same bytes.
     wait_for(
-        "the report is taken",
+        "the report is accepted",
         lambda: answer_of(line.stack.port, line.stack.key, body)[0] == 200,
         seconds=60,
     )
@@ -99,8 +99,8 @@ def rows(line: Line, query: str, version: str) -> list[tuple[Any, ...]]:
 
 
 def alike(one: object, other: object) -> bool:
-    """Equal; a sum of fractions may differ in its last digits, for it depends on the order of its
-    parts."""
+    """Equal; a sum of floats may differ in its last digits, which depend on the order of the
+    summands."""
     if isinstance(one, float) and isinstance(other, float):
         return one == pytest.approx(other, rel=1e-9)
     if isinstance(one, bytes) and isinstance(other, bytes):
@@ -111,7 +111,9 @@ def alike(one: object, other: object) -> bool:
     return one == other
 
 
-def test_replayed_five_times_mixed_and_an_hour_late(line: Line, seed: int, tell: Tell) -> None:
+def test_replayed_five_times_mixed_and_an_hour_late(
+    line: Line, seed: int, add_result: AddResult
+) -> None:
     count = sized(40, 400)
     given, chance = windows(seed, count), random.Random(seed)
     straight, mixed = identity(f"straight-{seed}", "s"), identity(f"mixed-{seed}", "m")
@@ -130,4 +132,4 @@ def test_replayed_five_times_mixed_and_an_hour_late(line: Line, seed: int, tell:
             assert all(alike(mine, its) for mine, its in zip(first, second, strict=True)), name
     senders = line.senders()
     assert senders[straight.id].ranges == senders[mixed.id].ranges == [(1, count)]
-    tell("14", runs=COPIES + 1, windows=count, requests=len(order) + count)
+    add_result("14", runs=COPIES + 1, windows=count, requests=len(order) + count)

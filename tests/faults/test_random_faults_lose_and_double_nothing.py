@@ -1,8 +1,8 @@
-"""The proof: under a random schedule of faults everything acknowledged is folded once, and
-everything folded was recorded.
+"""Under a random schedule of faults, every acknowledged report is folded once, and every folded
+report was recorded.
 
-Each round has a number, which is its seed: COMPILEWATCH_TEST_ROUND=postgresql-1004 repeats that one
-alone."""
+Each round has a number, which is its seed: COMPILEWATCH_TEST_ROUND=postgresql-1004 repeats only
+that round."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.lines import Lines
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.rounds import Round
 from tests.faults.rows import ROUNDS as ROUNDS_OF_A_FULL_RUN
 from tests.faults.size import sized
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.mark.parametrize("name", ROUNDS)
-def test_a_round(name: str, lines: Lines, tmp_path: Path, tell: Tell) -> None:
+def test_a_round(name: str, lines: Lines, tmp_path: Path, add_result: AddResult) -> None:
     database, _, number = name.partition("-")
     line = lines.of(database)
     this = Round(line, lines.hook, int(number), tmp_path)
@@ -38,4 +38,4 @@ def test_a_round(name: str, lines: Lines, tmp_path: Path, tell: Tell) -> None:
         lines.drop(database)
         raise
     print(f"round {name}: {found} fired {dict(this.fired)}")
-    tell("ledger", runs=1, **found, **this.fired)
+    add_result("ledger", runs=1, **found, **this.fired)

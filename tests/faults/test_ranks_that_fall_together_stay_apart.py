@@ -1,5 +1,5 @@
-"""One rank of a torchrun job fails, the others get SIGTERM, and one that does not hear it SIGKILL:
-each rank's windows count as its own."""
+"""One rank of a torchrun job fails, the others receive SIGTERM, and a rank that ignores SIGTERM
+receives SIGKILL: each rank's windows count as its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FaultProxy
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 
 RANKS, GRACE_SECONDS = sized(3, 8), sized(2, 30)
@@ -17,21 +17,25 @@ LAUNCHER = [
 ]  # fmt: skip
 
 
-def test_one_fails_and_one_is_deaf(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+def test_one_rank_fails_and_one_ignores_sigterm(
+    line: Line, proxy: FaultProxy, jobs: Jobs, add_result: AddResult
+) -> None:
     began = time.monotonic()
     launcher = jobs.start("--impatient", "--fails", "1", "--deaf", "0", through=LAUNCHER)
     assert launcher.wait(170) == 1
-    said = jobs.said(launcher)
-    assert "exitcode  : 7" in said and "compilewatch:" not in said
-    assert time.monotonic() - began > GRACE_SECONDS  # it waited for the one that is deaf
+    output = jobs.output(launcher)
+    assert "exitcode  : 7" in output and "compilewatch:" not in output
+    assert (
+        time.monotonic() - began > GRACE_SECONDS
+    )  # torchrun waited for the rank that ignores SIGTERM
     jobs.sweep()
     ranks = jobs.ours()
     found = line.check(jobs.version, ranks, jobs.recorded())
-    tell("4", **found)
+    add_result("4", **found)
     instances = [instance for rank in ranks for instance in rank.windows]
     assert len(ranks) == len(instances) == len(set(instances)) == RANKS
     assert found["lost that were on disk"] == 0
-    # A window that was closed and not yet on disk when the rank died counts as open.
+    # A window that was closed but not yet on disk when the rank died counts as open.
     assert all(
         len(windows) - len(rank.kept[instance]) <= 1
         for rank in ranks

@@ -1,5 +1,5 @@
-"""Whatever Redis and beat do, reports are taken, folded and judged; each process says once what is
-wrong; deaf workers are replaced."""
+"""Failures of Redis and beat only slow the pipeline down: reports are accepted, folded and judged;
+each process logs the problem once; hung workers are replaced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.faults.size import FULL, sized
 from tests.flow.stack import REPOSITORY, wait_for
 
 pytestmark = pytest.mark.timeout(sized(900, 3600))
-Tell = Callable[..., None]
+AddResult = Callable[..., None]
 AWAY, BACK = "is unavailable (", "is available again"
 
 
@@ -29,7 +29,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullStack]:
     try:
         running.start(channel="http://127.0.0.1:9/none")
         running.supervise()
-        wait_for("the worker works", lambda: claimed(running, "fold"), seconds=300)
+        wait_for("the worker folds", lambda: claimed(running, "fold"), seconds=300)
         yield running
     except BaseException:
         print(running.logs())
@@ -40,33 +40,33 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullStack]:
 
 @pytest.fixture
 def traffic(full: FullStack) -> Iterator[Traffic]:
-    """Reports that come all the time."""
+    """Continuous reports."""
     coming = Traffic(full, every=sized(200, 50) / 1000)
     yield coming
     coming.stop()
 
 
 def claimed(stack: FullStack, name: str) -> int:
-    """How many slots of a job are known to have been claimed."""
+    """Number of claimed slots of a job."""
     return int(stack.rows(f"SELECT count(*) FROM job_slot WHERE name = '{name}'")[0][0])
 
 
 def newest(stack: FullStack, name: str) -> int:
-    """The newest slot of a job that was claimed."""
+    """The newest claimed slot of a job."""
     return int(
         stack.rows(f"SELECT coalesce(max(slot), 0) FROM job_slot WHERE name = '{name}'")[0][0]
     )
 
 
 def goes_on(stack: FullStack, traffic: Traffic, seconds: float) -> None:
-    """Reports that come from now on are folded, and minutes judged."""
+    """Reports from now on are folded, and minutes are judged."""
     swept = ("judge", "alert", "deliver", "deployments") if FULL else ("judge",)
     slots = {name: newest(stack, name) for name in swept}
     before = traffic.calls
     wait_for("more reports", lambda: traffic.calls > before, seconds=120)
     last = stack.rows("SELECT coalesce(max(id), 0) FROM ingest_inbox")[0][0]
     wait_for(
-        "what came is folded",
+        "the new reports are folded",
         lambda: not stack.rows(f"SELECT 1 FROM ingest_inbox WHERE id <= {last} LIMIT 1"),
         seconds=seconds,
     )
@@ -112,7 +112,7 @@ def test_the_running_worker_has_the_options_of_the_design(full: FullStack) -> No
     program = f"import json; from dashboard.celery import app; print(json.dumps({ask}))"
     command = [sys.executable, "-c", program]
     answer = wait_for(
-        "an answer",
+        "a response",
         lambda: json.loads(subprocess.check_output(command, cwd=REPOSITORY, env=full.environment)),
         seconds=300,
     )
@@ -143,10 +143,10 @@ def test_the_running_worker_has_the_options_of_the_design(full: FullStack) -> No
     "harm", [killed, flushed, full_memory, stopped] if FULL else [killed, stopped]
 )
 def test_redis_fails(
-    harm: Callable[..., None], full: FullStack, traffic: Traffic, tell: Tell
+    harm: Callable[..., None], full: FullStack, traffic: Traffic, add_result: AddResult
 ) -> None:
     time.sleep(sized(1, 20))
-    said = {role: full.log(role).count(AWAY) for role in ("worker", "beat")}
+    logged = {role: full.log(role).count(AWAY) for role in ("worker", "beat")}
     back = {role: full.log(role).count(BACK) for role in ("worker", "beat")}
     restarts, began = full.restarts, time.monotonic()
     harm(full, sized(1, 60), traffic)
@@ -155,17 +155,17 @@ def test_redis_fails(
     lag = time.monotonic() - ended
     for role in ("worker", "beat") if harm is not flushed and full.restarts == restarts else ():
         wait_for(
-            f"{role} says that Redis is back",
+            f"{role} logs that Redis is back",
             lambda role=role: full.log(role).count(BACK) > back[role],
             seconds=120,
         )
     traffic.stop()
     wait_for("everything is folded", full.folded, seconds=120)
     assert traffic.statuses() == {200}
-    # One sentence of each of its processes: beat, the worker, and the child that runs its tasks.
+    # One log line per process: beat, the worker, and the child that runs its tasks.
     if full.restarts == restarts:
-        assert full.log("beat").count(AWAY) - said["beat"] <= (harm is not flushed)
-        assert full.log("worker").count(AWAY) - said["worker"] <= 2
+        assert full.log("beat").count(AWAY) - logged["beat"] <= (harm is not flushed)
+        assert full.log("worker").count(AWAY) - logged["worker"] <= 2
     assert "Traceback" not in full.log("beat")
     assert "Traceback" not in full.log("worker")
     if FULL:
@@ -174,7 +174,7 @@ def test_redis_fails(
         "p99 ms before": round(traffic.p99(0, began) * 1e3, 1),
         "p99 ms during": round(traffic.p99(began, ended) * 1e3, 1),
     }
-    tell(
+    add_result(
         "23",
         harm=harm.__name__,
         answered=len(traffic.answers),
@@ -183,7 +183,7 @@ def test_redis_fails(
     )
 
 
-def test_three_beats_run_each_slot_once(full: FullStack, tell: Tell) -> None:
+def test_three_beats_run_each_slot_once(full: FullStack, add_result: AddResult) -> None:
     with_triggers(full)
     for number in (2, 3):
         Path(full.folder / f"beat{number}.log").touch()
@@ -201,7 +201,7 @@ def test_three_beats_run_each_slot_once(full: FullStack, tell: Tell) -> None:
     finishes = full.rows("SELECT name, slot, count(*) FROM job_finish GROUP BY 1, 2")
     assert len(finishes) >= sized(1, 50)
     assert {count for _, _, count in finishes} == {1}
-    tell("22", slots=len(finishes), beats=3)
+    add_result("22", slots=len(finishes), beats=3)
 
 
 def beat_start(stack: FullStack) -> subprocess.Popen[bytes]:
@@ -224,7 +224,7 @@ def beat_start(stack: FullStack) -> subprocess.Popen[bytes]:
 
 
 def with_triggers(stack: FullStack) -> None:
-    """Every end of a job is written down by the database."""
+    """The database records every end of a job."""
     stack.run(
         "CREATE TABLE IF NOT EXISTS job_finish (name text, slot bigint)",
         "CREATE OR REPLACE FUNCTION job_finished() RETURNS trigger LANGUAGE plpgsql AS"
@@ -234,18 +234,22 @@ def with_triggers(stack: FullStack) -> None:
     )
 
 
-def test_without_beat_everything_goes_on(full: FullStack, traffic: Traffic, tell: Tell) -> None:
+def test_without_beat_the_pipeline_continues(
+    full: FullStack, traffic: Traffic, add_result: AddResult
+) -> None:
     full.kill("beat")
     try:
         time.sleep(sized(1, 600))
         began = time.monotonic()
         goes_on(full, traffic, sized(300, 60))
-        tell("22", **{"swept without beat after s": round(time.monotonic() - began, 1)})
+        add_result("22", **{"swept without beat after s": round(time.monotonic() - began, 1)})
     finally:
         full.start_role("beat")
 
 
-def test_a_worker_that_takes_no_tasks_any_more_is_started_anew(full: FullStack, tell: Tell) -> None:
+def test_a_worker_that_no_longer_takes_tasks_is_restarted(
+    full: FullStack, add_result: AddResult
+) -> None:
     goes = full.restarts
     program = (
         "from dashboard.celery import app; app.control.cancel_consumer('celery', reply=True, "
@@ -255,13 +259,15 @@ def test_a_worker_that_takes_no_tasks_any_more_is_started_anew(full: FullStack, 
         [sys.executable, "-c", program], cwd=REPOSITORY, env=full.environment, check=True
     )
     began = time.monotonic()
-    wait_for("the worker is started anew", lambda: full.restarts > goes, seconds=sized(300, 120))
-    tell("24", **{"started anew after s": round(time.monotonic() - began, 1)})
+    wait_for("the worker is restarted", lambda: full.restarts > goes, seconds=sized(300, 120))
+    add_result("24", **{"restarted after s": round(time.monotonic() - began, 1)})
     assert "this worker exits so that its supervisor restarts it" in full.log("worker")
     wait_for("tasks are taken again", lambda: full.redis.client.llen("celery") == 0, seconds=300)
 
 
-def test_a_worker_that_is_told_to_stop_ends_its_fold(full: FullStack, traffic: Traffic) -> None:
+def test_a_worker_that_receives_sigterm_finishes_its_fold(
+    full: FullStack, traffic: Traffic
+) -> None:
     wait_for("reports", lambda: traffic.calls, seconds=120)
     worker = full.processes["worker"]
     worker.send_signal(signal.SIGTERM)

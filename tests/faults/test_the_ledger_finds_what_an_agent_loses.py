@@ -1,5 +1,5 @@
-"""A job's own count of what it did is compared with the windows of its agent: what is missing in
-one, or too much, is found."""
+"""The counts of a job are compared with the windows of its agent: every missing or surplus count is
+found."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.faults.ledger import Ledger
 from tests.faults.notes import notes_read
 
 MINUTE = 1_795_200_000.0
-"""Long before the lines are written: each burst is over by the end of the window behind it."""
+"""Long before the lines are written: each burst ends before the end of the next window."""
 
 
 def found(folder: Path, **changed: Any) -> list[str]:
-    """What is said of two bursts of ten calls with three errors and a compilation each, and of two
-    windows that hold them."""
+    """Problems of two bursts with ten calls, three errors and a compilation each, and of two
+    windows with these counts."""
     ledger = Ledger(folder / "0.round-1.ledger")
     for number in (1, 2):
         ledger.write("begin", calls=10, errors=3)
@@ -38,11 +38,11 @@ def found(folder: Path, **changed: Any) -> list[str]:
     return calls_compare(folder, notes_read(folder))
 
 
-def test_what_is_equal_is_equal(tmp_path: Path) -> None:
+def test_equal_counts_have_no_problem(tmp_path: Path) -> None:
     assert found(tmp_path) == []
 
 
-def test_a_burst_that_is_over_just_after_a_window_ended_may_lie_in_the_next(
+def test_a_burst_that_ends_just_after_a_window_may_be_in_the_next_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moments = iter((MINUTE + 0.0001, MINUTE + 0.0008, MINUTE + 0.0009))
@@ -59,6 +59,6 @@ def test_a_burst_that_is_over_just_after_a_window_ended_may_lie_in_the_next(
 @pytest.mark.parametrize(
     "changed", [{"calls": 9}, {"calls": 11}, {"errors": 2}, {"errors": 4}, {"compiles": False}]
 )
-def test_what_differs_by_one_is_found(tmp_path: Path, changed: dict[str, Any]) -> None:
+def test_a_difference_of_one_is_found(tmp_path: Path, changed: dict[str, Any]) -> None:
     [problem] = found(tmp_path, **changed)
-    assert problem.startswith("0.round-1.ledger: by window [2, 2]")
+    assert problem.startswith("0.round-1.ledger: up to window [2, 2]")

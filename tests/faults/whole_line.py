@@ -1,5 +1,5 @@
-"""A dashboard whose every process can die: each is started again as a supervisor would, on a
-PostgreSQL and a Redis of its own."""
+"""A dashboard whose every process can die: each is restarted as by a supervisor, on its own
+PostgreSQL and Redis."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ WORKERS = ("worker-1", "worker-2")
 
 
 class WholeLine(Stack):
-    """`database` is sqlite (one process) or postgresql (web, beat and two workers). Crash points
-    are armed by files in `armed`."""
+    """`database` is sqlite (one process) or postgresql (web, beat and two workers). Files in
+    `armed` arm the crash points."""
 
     def __init__(self, *, database: str, folder: Path, outbound: str) -> None:
         self.postgresql = Cluster() if database == "postgresql" else None
@@ -47,13 +47,14 @@ class WholeLine(Stack):
         }
         self.restarts: Counter[str] = Counter()
         self.one_at_a_time = {"redis": threading.Lock(), "postgresql": threading.Lock()}
-        """Who stops one of these servers starts it again before somebody else stops it."""
+        """Serializes stops of these servers: one thread stops and restarts a server before another
+        thread stops it."""
         self._guard = threading.RLock()
         self._over = threading.Event()
         self._supervisor = threading.Thread(target=self._supervise, daemon=True)
 
     def start(self, *, channel: str) -> None:
-        """As without a supervisor, and from now on each process comes back."""
+        """Starts all processes; from now on each process is restarted when it ends."""
         super().start(channel=channel)
         self._supervisor.start()
 
@@ -63,23 +64,23 @@ class WholeLine(Stack):
         return ("everything",) if self.database == "sqlite" else ("web", "beat", *WORKERS)
 
     def strike(self, role: str) -> None:
-        """SIGKILL to a process and everything it started."""
+        """SIGKILL to a process and all its children."""
         with self._guard, contextlib.suppress(KeyError, ProcessLookupError):
             os.killpg(self.processes[role].pid, signal.SIGKILL)
 
     def strike_head(self, role: str) -> None:
-        """SIGKILL to the process alone; what it started finds itself without a parent."""
+        """SIGKILL to the process only; its children become orphans."""
         with self._guard, contextlib.suppress(KeyError, ProcessLookupError):
             os.kill(self.processes[role].pid, signal.SIGKILL)
 
     def strike_child(self, role: str, chance: float) -> None:
-        """SIGKILL to one of those that it started."""
+        """SIGKILL to one child of the process."""
         with self._guard, contextlib.suppress(KeyError, ProcessLookupError, IndexError):
             started = sorted(children(self.processes[role].pid))
             os.kill(started[int(chance * len(started))], signal.SIGKILL)
 
     def rows_write(self, sql: str) -> None:
-        """Changes rows in the database itself."""
+        """Changes rows directly in the database."""
         if self.database == "sqlite":
             with (
                 contextlib.closing(
@@ -93,7 +94,7 @@ class WholeLine(Stack):
             connection.execute(sql)
 
     def ready(self) -> bool:
-        """Every process runs and the web process can work."""
+        """True if every process runs and the web process can work."""
         with self._guard:
             running = all(
                 role in self.processes and self.processes[role].poll() is None
@@ -125,8 +126,8 @@ class WholeLine(Stack):
 
     def _again(self, role: str) -> None:
         with contextlib.suppress(ProcessLookupError):
-            # A supervisor ends what is left of a service before it starts it again: it would hold
-            # the port.
+            # A supervisor ends the remaining processes of a service before it restarts the service;
+            # they would hold the port.
             os.killpg(self.processes[role].pid, signal.SIGKILL)
         time.sleep(RESTARTED_AFTER)
         with self._guard:

@@ -1,4 +1,4 @@
-"""Runs real programs on the GPU with the agent recording to a file, and reads what it recorded."""
+"""Runs real programs on the GPU with the agent recording to a file, and reads the recording."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Recording:
 
 @pytest.fixture
 def record(tmp_path: Path) -> Callable[..., Recording]:
-    """Runs `python ARGUMENTS` with the agent on; a program that fails fails the test with what it
-    wrote."""
+    """Runs `python ARGUMENTS` with the agent enabled; a failing program fails the test with its
+    output."""
 
     def run(*arguments: str, fresh_cache: bool = False) -> Recording:
         path = tmp_path / "reports.jsonl"

@@ -1,14 +1,14 @@
-"""What the agent adds to a decode step of a small Llama that transformers compiles by itself: pairs
-of processes, without and with it.
+"""Time that the agent adds to a decode step of a small Llama that transformers compiles
+automatically: pairs of processes, without and with the agent.
 
 `python tests/gpu/llm_pairs.py [PAIRS] [ROUNDS] [SECONDS]` starts `programs/llm_decode.py` plainly
-and under `compilewatch run`, PAIRS times each and all at once, for the start takes most of the
-time. One process at a time then decodes for SECONDS, alone on the GPU and on the same two
-processors as every other: the two of a pair in turn, in a new order in each of ROUNDS rounds. A
-machine has fast and slow moments (on an H200 plain steps took 1.5 ms in some bursts and 2.3 ms in
-others, within one process), so a process is known by the median over its short bursts. It prints
-each pair, then the median over pairs of the difference, in percent, of the median, lowest tenth and
-mean step, and the 95 % interval of that median."""
+and under `compilewatch run`, PAIRS times each and all at once, since the start takes most of the
+time. Then one process at a time decodes for SECONDS, alone on the GPU and on the same two
+processors as every other process: the two of a pair alternate, in a new order in each of ROUNDS
+rounds. A machine has fast and slow phases (on an H200, plain steps took 1.5 ms in some bursts and
+2.3 ms in others, within one process), so the result of a process is the median over its short
+bursts. The script prints each pair, then the median over pairs of the difference, in percent, of
+the median, lowest tenth and mean step, and the 95% interval of that median."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FIGURES = ("median_ms", "tenth_ms", "mean_ms")
 
 
 class Decoder:
-    """A process that decodes when it is asked to."""
+    """A process that decodes on request."""
 
     def __init__(self, words: list[str], cache: str) -> None:
         environment = {
@@ -41,7 +41,7 @@ class Decoder:
             "PYTHONPATH": str(HERE.parents[1] / "agents"),
             "COMPILEWATCH_ENDPOINT": f"file:{cache}/reports.jsonl",
             "TORCHINDUCTOR_CACHE_DIR": cache,
-            # else each process starts as many workers as there are processors
+            # otherwise each process starts one worker per processor
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
         }
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -61,7 +61,7 @@ class Decoder:
         for line in self.process.stdout:
             if line.startswith("{"):
                 return dict(json.loads(line))
-        raise RuntimeError(f"the decoder ended with {self.process.wait()}")
+        raise RuntimeError(f"the decoder ended with status {self.process.wait()}")
 
     def __enter__(self) -> Decoder:
         return self
@@ -77,7 +77,7 @@ class Decoder:
 
 
 def measure_pair(plain: Decoder, other: Decoder, rounds: int, seconds: float) -> dict[str, float]:
-    """The difference of the other to the plain one, in percent: the median over rounds."""
+    """The difference of `other` to `plain`, in percent: the median over rounds."""
     bursts: dict[Decoder, list[dict[str, float]]] = {plain: [], other: []}
     for _ in range(rounds):
         for one in random.sample([plain, other], 2):
@@ -88,17 +88,19 @@ def measure_pair(plain: Decoder, other: Decoder, rounds: int, seconds: float) ->
         }
         for one in bursts
     }
-    said = {name: round(100 * (usual[other][name] / usual[plain][name] - 1), 3) for name in FIGURES}
+    changes = {
+        name: round(100 * (usual[other][name] / usual[plain][name] - 1), 3) for name in FIGURES
+    }
     return {
-        **said,
+        **changes,
         "plain_median_ms": usual[plain]["median_ms"],
         "agent_cpu_percent": usual[other]["agent_cpu_percent"],
     }
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """The order statistics that enclose the true median in 95 of 100 repetitions: of ten, the
-    second and the ninth."""
+    """The order statistics that enclose the true median in 95 of 100 repetitions: the second and
+    the ninth of ten."""
     ordered, outside, rank = sorted(values), 0.0, 0
     while (outside := outside + 2 * math.comb(len(values), rank) / 2 ** len(values)) <= 0.05:
         rank += 1
@@ -123,7 +125,7 @@ def main() -> None:
             for one in (one for pair in started for one in pair):
                 one.wait_until_ready()
             print(
-                f"{2 * pairs} processes are ready after {time.monotonic() - began:.0f} s",
+                f"{2 * pairs} processes ready after {time.monotonic() - began:.0f} s",
                 flush=True,
             )
             rows: list[dict[str, float]] = []

@@ -1,7 +1,7 @@
-"""Whether compiling pays, as the agent and the ledger say and as measured directly; shadow calls,
-NaN and cold starts on a GPU.
+"""Payback of compilation, as reported by the agent and the ledger and as measured directly; shadow
+calls, NaN and cold starts on a GPU.
 
-`python tests/gpu/payback.py [cuda|cpu]` prints lines to read and, last, all of it as JSON."""
+`python tests/gpu/payback.py [cuda|cpu]` prints readable lines and, last, all results as JSON."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ STARTS = (
     ("environment", {VARIABLE: "ATEN,TRITON,ATEN"}, f"env {VARIABLE}"),
     ("config", {}, "inductor_config: epilogue_fusion"),
 )
-"""What each later process does otherwise, and what the agent has to name."""
+"""Changes of each later process, and the cause that the agent must name."""
 PLANTED = "<lambda>"
-"""The frame of what the program compiles besides the model."""
+"""The frame of the program's other compilation."""
 
 
 @dataclass
 class Calls:
-    """The calls of one series, added up over the windows of a recording as the dashboard adds up
-    its minutes."""
+    """The calls of one series, summed over the windows of a recording like the dashboard sums
+    minutes."""
 
     version: str
     place: tuple[str, str, str, int]
@@ -52,7 +52,7 @@ class Calls:
 
 
 class Process:
-    """One run of the program, with what it said and what its agent reported."""
+    """One run of the program, with its output and the reports of its agent."""
 
     def __init__(
         self, folder: Path, model: str, device: str, role: str, **environment: str
@@ -90,11 +90,11 @@ class Process:
         )
         if done.returncode or not report.exists():
             raise RuntimeError(
-                f"{model} {role} ended with "
+                f"{model} {role} ended with status "
                 f"{done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}"
             )
         self.wall, self.stderr = time.monotonic() - began, done.stderr[-1500:]
-        self.said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        self.output: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         self.requests = [
             decode(Request, json.loads(line)) for line in report.read_text().splitlines()
         ]
@@ -111,8 +111,8 @@ class Process:
         return [one for one in facts if one.get("kind") == kind and one.get("region") == region]
 
     def series(self, name: str) -> list[Calls]:
-        """By shape bucket, runtime and nesting; eager calls beside traffic are no outermost
-        ones."""
+        """By shape bucket, runtime and nesting; eager calls next to traffic are not outermost
+        calls."""
         found: dict[tuple[str, str, bool], Calls] = {}
         for report in self.reports:
             for one in report.regions:
@@ -120,7 +120,7 @@ class Process:
                     continue
                 key = one.bucket, one.runtime, one.outermost
                 row = found.setdefault(
-                    key, Calls(one.runtime, (name, one.bucket, self.said["gpu"], 1))
+                    key, Calls(one.runtime, (name, one.bucket, self.output["gpu"], 1))
                 )
                 row.calls += one.calls
                 row.last_minute = int(report.window[1] // 60)
@@ -139,14 +139,16 @@ class Process:
 
 def paid(process: Process, name: str) -> dict[str, Any]:
     """Saved seconds per call and the break-even call, by direct measurement and by the ledger."""
-    direct, series = process.said["direct"], process.series(name)
+    direct, series = process.output["direct"], process.series(name)
     saved = estimate_savings(
         [one for one in series if one.version != "eager"],
         [one for one in series if one.version == "eager"],
     )
     gain = direct["eager"] - direct["compiled"]
-    spent = process.said["first_call"] - direct["compiled"]
-    told = sum(one.seconds.get("total", 0.0) for one in process.compiles if one.frame != PLANTED)
+    spent = process.output["first_call"] - direct["compiled"]
+    compile_seconds = sum(
+        one.seconds.get("total", 0.0) for one in process.compiles if one.frame != PLANTED
+    )
     found: dict[str, Any] = {
         "direct": {
             "eager": direct["eager"],
@@ -155,7 +157,7 @@ def paid(process: Process, name: str) -> dict[str, Any]:
             "spent": spent,
         },
         "rounds": direct["rounds"],
-        "baseline": process.said["baseline"],
+        "baseline": process.output["baseline"],
         "series": [vars(one) for one in series],
         "compiles": [(one.frame, one.seconds.get("total")) for one in process.compiles],
     }
@@ -163,10 +165,10 @@ def paid(process: Process, name: str) -> dict[str, Any]:
     if saved is None:
         return {**found, "agent": None}
     each = saved.seconds / saved.calls
-    calls = compute_break_even(told, saved.seconds, saved.calls)
+    calls = compute_break_even(compile_seconds, saved.seconds, saved.calls)
     found["agent"] = {
         "saved_per_call": each,
-        "spent": told,
+        "spent": compile_seconds,
         "break_even": calls,
         "calls": saved.calls,
         "on_gpu": saved.on_gpu,
@@ -179,7 +181,7 @@ def paid(process: Process, name: str) -> dict[str, Any]:
 
 
 def started(process: Process, expected: str) -> dict[str, Any]:
-    """What the caches answered, and what the agent says of a miss."""
+    """The cache results of a start, and the cause of a miss that the agent reports."""
     first = process.compiles[0]
     findings = [
         one for report in process.reports for one in report.findings if one.kind == "cache_miss"
@@ -190,7 +192,7 @@ def started(process: Process, expected: str) -> dict[str, Any]:
         "expected": expected,
         "findings": [(one.text, one.seconds) for one in findings],
         "compiling": first.seconds.get("total"),
-        "first_call": process.said["first_call"],
+        "first_call": process.output["first_call"],
         "saved": first.saved,
         "internal_errors": process.errors,
     }
@@ -211,14 +213,14 @@ def measured(folder: Path, model: str, device: str) -> dict[str, Any]:
     return {
         "payback": paid(process, model),
         "shadow": {
-            **process.said["shadow"],
-            "told": most,
-            "told_times": len(shadow),
+            **process.output["shadow"],
+            "reported": most,
+            "reported_times": len(shadow),
         },
         "finite": {
-            **process.said["finite"],
-            "told": nan[-1] if nan else None,
-            "captured_told": captured,
+            **process.output["finite"],
+            "reported": nan[-1] if nan else None,
+            "captured_reported": captured,
         },
         "cold": started(process, "no earlier run is known"),
         "internal_errors": process.errors,
@@ -232,7 +234,7 @@ def measured(folder: Path, model: str, device: str) -> dict[str, Any]:
 
 
 def again(folder: Path, model: str, device: str) -> dict[str, Any]:
-    """The later starts, one after the other on what the first one left."""
+    """The later starts, one after the other, each with the caches of the earlier starts."""
     found = {}
     for role, environment, expected in STARTS:
         process = Process(folder, model, device, role, **environment)
@@ -240,8 +242,8 @@ def again(folder: Path, model: str, device: str) -> dict[str, Any]:
     return found
 
 
-def told(model: str, found: dict[str, Any]) -> None:
-    """In lines that can be judged without the rest."""
+def print_results(model: str, found: dict[str, Any]) -> None:
+    """Prints readable lines for one model."""
     if "error" in found:
         print(f"{model}: FAILED\n{found['error']}", flush=True)
         return
@@ -252,13 +254,13 @@ def told(model: str, found: dict[str, Any]) -> None:
     )
     print(f"  direct  {pay['direct']}\n  agent   {pay['agent']}")
     print(
-        f"  saved per call {pay.get('percent')} % off, break-even "
-        f"{pay.get('break_even_percent')} % off; {pay['baseline']}"
+        f"  saved per call error {pay.get('percent')}%, break-even "
+        f"error {pay.get('break_even_percent')}%; {pay['baseline']}"
     )
     print(f"  shadow  {shadow}\n  finite  {nan}\n  stderr  {found['stderr']}", flush=True)
 
 
-def told_of_starts(model: str, found: dict[str, Any]) -> None:
+def print_starts(model: str, found: dict[str, Any]) -> None:
     for role in ("cold", *(one[0] for one in STARTS)):
         if role in found:
             print(
@@ -268,7 +270,7 @@ def told_of_starts(model: str, found: dict[str, Any]) -> None:
 
 
 def main(device: str) -> dict[str, Any]:
-    """Measures one model at a time; the starts of both run beside each other."""
+    """Measures one model at a time; the later starts of both models run in parallel."""
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         folders = {model: Path(name) / model for model in MODELS}
@@ -276,9 +278,9 @@ def main(device: str) -> dict[str, Any]:
             folder.mkdir()
             try:
                 found[model] = measured(folder, model, device)
-            except Exception as error:  # noqa: BLE001 - the other model is measured all the same, and this one's failure told
+            except Exception as error:  # noqa: BLE001 - the other model is still measured, and this failure is printed
                 found[model] = {"error": f"{type(error).__name__}: {error}"}
-            told(model, found[model])
+            print_results(model, found[model])
         with ThreadPoolExecutor() as pool:
             later = {
                 model: pool.submit(again, folder, model, device)
@@ -287,7 +289,7 @@ def main(device: str) -> dict[str, Any]:
             }
         for model, starts in later.items():
             found[model] |= starts.result()
-            told_of_starts(model, found[model])
+            print_starts(model, found[model])
     return found
 
 

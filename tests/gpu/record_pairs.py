@@ -1,10 +1,10 @@
-"""Records pairs of versions side by side: the serving example as it is, and with each of its
-faults, on all GPUs of a machine at once.
+"""Records pairs of versions in parallel: the serving example unchanged and with each of its faults,
+on all GPUs of a machine at once.
 
 `PYTHONPATH=agents python tests/gpu/record_pairs.py FOLDER [--seconds 480] [--device cpu] [--pairs
-same,shapes]` writes a file a pair, `FOLDER/PAIR.jsonl.gz`, which `compilewatch replay` sends to a
-dashboard. The caches are warm for all but `cold-cache`; the older version starts a minute before
-the newer, and all end together. The host's name is replaced."""
+same,shapes]` writes one file per pair, `FOLDER/PAIR.jsonl.gz`, which `compilewatch replay` sends to
+a dashboard. The caches are warm for all pairs except `cold-cache`; the older version starts a
+minute before the newer one, and all end together. The host name is replaced."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ PAIRS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "mode": (GRAPHS, ("--mode", "default")),
 }
 BETWEEN = 62.0
-"""Seconds from the older version's start to the newer's: a whole minute, so that nobody doubts
-which is older."""
+"""Seconds from the start of the older version to the start of the newer one: a whole minute, so
+that the order is unambiguous."""
 TO_END = 20.0
 HOST = "gpu-host-1"
 Job = subprocess.Popen[bytes]
@@ -42,7 +42,7 @@ Job = subprocess.Popen[bytes]
 def serve(
     folder: Path, options: argparse.Namespace, arguments: Sequence[str], **variables: str
 ) -> Job:
-    """One process of the example; without a file to record to its agent is off."""
+    """One process of the example; without a recording file, its agent is off."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
     }
@@ -72,7 +72,7 @@ def serve(
 
 
 def warm(folder: Path, options: argparse.Namespace, pairs: Iterable[str]) -> None:
-    """Compiles what the versions compile once, unwatched."""
+    """Compiles all code of the versions once, without the agent."""
     programs = {
         tuple(arguments)
         for pair in pairs
@@ -109,7 +109,7 @@ def version(folder: Path, options: argparse.Namespace, pair: str, number: int) -
 
 
 def end(jobs: Sequence[Job]) -> None:
-    """Interrupts all at once, as Ctrl-C does; who has not ended by then is killed."""
+    """Interrupts all jobs at once, like Ctrl-C; kills a job that does not end in time."""
     for job in jobs:
         job.send_signal(signal.SIGINT)
     until = time.monotonic() + TO_END
@@ -121,7 +121,7 @@ def end(jobs: Sequence[Job]) -> None:
 
 
 def packed(folder: Path, target: Path, pair: str) -> str:
-    """Puts what a pair recorded into one file; answers what is in it."""
+    """Packs the recordings of a pair into one file; returns a summary of its contents."""
     calls: dict[str, int] = {}
     with gzip.open(target / f"{pair}.jsonl.gz", "wt", compresslevel=9) as out:
         for recorded in sorted(folder.glob(f"{pair}-[12]-*.jsonl")):
@@ -139,7 +139,7 @@ def packed(folder: Path, target: Path, pair: str) -> str:
 
 
 def main() -> None:
-    """Warms the caches, runs all pairs at once until the time is up, and packs what they wrote."""
+    """Warms the caches, runs all pairs at once until the time is up, and packs their recordings."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -148,21 +148,23 @@ def main() -> None:
         "--seconds",
         type=float,
         default=480.0,
-        help="all of it, but the half minute that the end may take",
+        help="total seconds, excluding up to half a minute for the end",
     )
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument(
         "--backend",
         default="inductor",
-        help="eager for a quick look at the script itself (with --pairs shapes)",
+        help="eager for a quick test of the script (with --pairs shapes)",
     )
     parser.add_argument("--gpus", type=int, default=1)
-    parser.add_argument("--instances", type=int, default=2, help="of each version (%(default)s)")
     parser.add_argument(
-        "--rate", type=float, default=60.0, help="requests a second of an instance (%(default)s)"
+        "--instances", type=int, default=2, help="instances per version (%(default)s)"
     )
     parser.add_argument(
-        "--interval", type=float, default=20.0, help="seconds of a window (%(default)s)"
+        "--rate", type=float, default=60.0, help="requests per second and instance (%(default)s)"
+    )
+    parser.add_argument(
+        "--interval", type=float, default=20.0, help="window length in seconds (%(default)s)"
     )
     parser.add_argument("--pairs", default=",".join(PAIRS))
     options = parser.parse_args()
@@ -171,7 +173,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         warm(folder, options, pairs)
-        print(f"warm, {until - time.monotonic():.0f} s are left", flush=True)
+        print(f"warm, {until - time.monotonic():.0f} s left", flush=True)
         jobs = [job for pair in pairs for job in version(folder, options, pair, 1)]
         time.sleep(BETWEEN)
         jobs += [job for pair in pairs for job in version(folder, options, pair, 2)]
@@ -181,7 +183,7 @@ def main() -> None:
         print(*(packed(folder, options.target, pair) for pair in pairs), sep="\n")
         if died:
             print((folder / "output").read_text()[-4000:])
-            raise SystemExit(f"{len(died)} processes ended before the time: {died}")
+            raise SystemExit(f"{len(died)} processes ended too early: {died}")
 
 
 if __name__ == "__main__":

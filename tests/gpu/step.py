@@ -1,12 +1,12 @@
-"""What watching adds to a short step: an MLP of four layers replayed as a CUDA graph, bare and
-watched in turn.
+"""Time that watching adds to a short step: an MLP of four layers replayed as a CUDA graph, bare and
+watched alternately.
 
 `python tests/gpu/step.py [function]` watches a compiled module, or a compiled function that calls
-it, and prints one line of JSON: microseconds of the bare step, and what each way adds to it, as the
-median of the differences to the bare step of the same round, with the interval that holds this
-median in 95 of 100 repetitions. The bare step is taken twice in each round, and its mean is what
-the others are held against; `bare again` is the second less the first: noise. `python function` is
-one that only calls on, the least that any watching can add."""
+the module, and prints one line of JSON. The line contains the microseconds of the bare step and the
+time that each method adds: the median of the differences to the bare step of the same round, with
+the 95% interval of this median. Each round measures the bare step twice and uses the mean as its
+reference; `bare again` is the second minus the first measurement: noise. `python function` only
+forwards the call, which is the minimum cost of any wrapper."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ S = TypeVar("S")
 
 
 def microseconds(step: Step, x: torch.Tensor) -> float:
-    """Of one call in a row of them, until the GPU is done with all."""
+    """Microseconds per call in a sequence, until the GPU has finished all calls."""
     torch.cuda.synchronize()
     began = time.perf_counter_ns()
     for _ in range(CALLS):
@@ -48,8 +48,7 @@ def microseconds(step: Step, x: torch.Tensor) -> float:
 
 
 def rounds_of(ways: dict[str, Callable[[], float]]) -> list[dict[str, float]]:
-    """All ways in a new order in every round, for as long as there is time; the first rounds warm
-    up."""
+    """All methods in a new order in every round, until the time is up; the first rounds warm up."""
     until = time.monotonic() + SECONDS
     found: list[dict[str, float]] = []
     while len(found) < MOST_ROUNDS + 5 and time.monotonic() < until:
@@ -58,7 +57,8 @@ def rounds_of(ways: dict[str, Callable[[], float]]) -> list[dict[str, float]]:
 
 
 def median_between(values: list[float]) -> tuple[float, float, float]:
-    """The median, and the order statistics that enclose the true one in 95 of 100 repetitions."""
+    """The median, and the order statistics that enclose the true median in 95 of 100
+    repetitions."""
     ordered, reach = sorted(values), 0.98 * len(values) ** 0.5
     low, high = (
         max(0, int(len(values) / 2 - reach)),
@@ -78,7 +78,7 @@ def added(differences: list[float], base: float) -> dict[str, Any]:
 
 
 def tenth(rounds: list[dict[str, float]], way: str) -> float:
-    """What one round in ten is faster than: what else the machine does only ever adds."""
+    """The 10th percentile of the rounds: other load of the machine only ever adds time."""
     return sorted(one[way] for one in rounds)[len(rounds) // 10]
 
 
@@ -93,7 +93,7 @@ def model() -> torch.nn.Module:
 
 
 def function_around(step: Step) -> Step:
-    """What passes any call on."""
+    """A function that forwards any call."""
 
     def plain(*args: Any, **kwargs: Any) -> Any:
         return step(*args, **kwargs)
@@ -102,14 +102,14 @@ def function_around(step: Step) -> Step:
 
 
 def target(kind: str) -> Callable[..., Any]:
-    """What is compiled and watched: the model, or a function that calls it."""
+    """The compiled and watched callable: the model, or a function that calls the model."""
     layers = model()
     return (lambda x: layers(x)) if kind == "function" else layers
 
 
 def settle(watched: Step, x: torch.Tensor) -> None:
-    """Calls until the agent's thread has met CUDA, has found that the calls are short, and times
-    them as seldom as in usual operation."""
+    """Calls until the agent's thread has detected CUDA, has detected that the calls are short, and
+    times them as rarely as in normal operation."""
     watched(x)
     until = time.monotonic() + 10.0
     while time.monotonic() < until and (
@@ -123,8 +123,8 @@ def settle(watched: Step, x: torch.Tensor) -> None:
 
 
 def keep_rate(probe: Any) -> None:
-    """Samples are as far apart as where such calls follow each other: here the probe sees two ways
-    of eight, and would sample four times as often."""
+    """Keeps the sampling interval of normal operation: here the probe sees two of eight methods,
+    and would sample four times as often."""
     read, rate = probe.read, probe._rate
 
     def read_at_rate() -> None:
@@ -135,8 +135,8 @@ def keep_rate(probe: Any) -> None:
 
 
 def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, float]]:
-    """Microseconds of a call in each round: bare, watched, and with what is switched on for a part
-    of the time."""
+    """Microseconds of a call in each round: bare, watched, and with the features that are active
+    for a part of the time."""
     hook, line = source(CompiledCalls), RECORDER._all_buffers[0]
     probe, every = line.probe, line.sampling.calls_per_timed
     hook.poll = lambda *_: None  # type: ignore[method-assign]
@@ -174,7 +174,7 @@ def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, fl
 
 
 def counting_share(call_seconds: float) -> float:
-    """For what part of the time guard lookups are counted where such calls follow each other."""
+    """Share of the time in which guard lookups are counted for calls of this duration."""
     turns = DutyCycle(0.0)
     turns.update_cost(MIN_LOOKUPS, MIN_LOOKUPS * call_seconds)
     counting, period = turns.compute_durations(2 * SETTLING_SECONDS)
@@ -209,7 +209,7 @@ def main() -> int:
         ],
         base,
     )
-    said = {
+    results = {
         "watched": kind,
         "bare_us": round(base, 2),
         "rounds": len(rounds),
@@ -227,7 +227,7 @@ def main() -> int:
         "torch": torch.__version__,
         "python": sys.version.split()[0],
     }
-    print(json.dumps(said))
+    print(json.dumps(results))
     compilewatch.shutdown()
     return 0
 

@@ -1,5 +1,5 @@
-"""The table of the GPU programs: what the agent told of a run beside what torch's own trace says of
-it, and what our hooks took."""
+"""The table of the GPU programs: the agent's reports of a run compared with torch's own trace, and
+the time of our hooks."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ CASES = (
 
 @dataclass
 class Measured:
-    """A cold or a warm run of a program: the rows, and what else its recording says."""
+    """A cold or a warm run of a program: the rows, and other data of its recording."""
 
     run: Run
     rows: list[Row]
     spent: dict[str, float]
-    """Seconds in our two compile-time hooks, by the processor and by the clock, and how often they
-    were called."""
+    """Seconds in our two compile-time hooks, in processor time and wall time, and the number of
+    their calls."""
     compiles: list[Compile] = field(default_factory=list)
 
     @property
     def share(self) -> float:
-        """Of the time of the compilations, what our hooks took."""
+        """Share of our hooks in the time of the compilations."""
         return self.spent["hooks"] / max(
             sum(
                 one.seconds["total"]
@@ -63,7 +63,7 @@ class Measured:
 
 
 def measured_twice(case: Case, folder: Path) -> list[Measured]:
-    """Cold, then warm: both share a cache that nobody else has."""
+    """A cold and a warm run with a private common cache."""
     return [_measured(case, start, folder) for start in (COLD, WARM)]
 
 
@@ -83,8 +83,8 @@ def _measured(case: Case, start: str, folder: Path) -> Measured:
 def launched(
     words: list[str], recording: Path, launcher: tuple[str, ...] = (), **variables: str
 ) -> str:
-    """Runs a program with the agent recording to a file, and answers its output; one that fails
-    fails the test with what it wrote."""
+    """Runs a program with the agent recording to a file, and returns its output; a failing program
+    fails the test with its output."""
     inherited = {
         name: value
         for name, value in os.environ.items()

@@ -1,5 +1,5 @@
-"""Two processes share inductor's cache and not Triton's folder: the graph is a hit either way, and
-what becomes of its kernels is told."""
+"""Two processes share inductor's cache but not Triton's folder: the graph is a hit in both cases,
+and the agent reports the state of its kernels."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ compilewatch.shutdown()
 def start(
     record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], tuple[Recording, list[Path]]]:
-    """Runs the job with Triton's folder of this name; answers its recording and the kernels that
-    lie there afterwards."""
+    """Runs the job with this Triton folder; returns its recording and the kernels in the folder
+    afterwards."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     monkeypatch.setenv("COMPILEWATCH_SPOOL", str(tmp_path / "spool"))
 
@@ -50,7 +50,7 @@ def again(recording: Recording) -> list[str]:
     ]
 
 
-def test_kernels_that_came_with_the_graph_are_written_and_not_compiled(
+def test_kernels_bundled_with_the_graph_are_written_and_not_compiled(
     start: Callable[[str], tuple[Recording, list[Path]]],
 ) -> None:
     cold, first = start("one")
@@ -62,7 +62,7 @@ def test_kernels_that_came_with_the_graph_are_written_and_not_compiled(
     assert again(warm) == []
 
 
-def test_without_them_triton_compiles_again_and_the_folder_is_named(
+def test_without_bundled_kernels_triton_compiles_again_and_the_finding_names_the_folder(
     start: Callable[[str], tuple[Recording, list[Path]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_BUNDLE_TRITON_INTO_FX_GRAPH_CACHE", "0")
@@ -73,8 +73,8 @@ def test_without_them_triton_compiles_again_and_the_folder_is_named(
     assert [one["fx"] for one in answers(kept)] == [one["fx"] for one in answers(moved)] == ["hit"]
     count = len(second)
     kernels = "1 kernel" if count == 1 else f"{count} kernels"
-    told = f"the graph was there, Triton compiled {kernels} again: triton cache folder"
+    prefix = f"the graph was there, Triton compiled {kernels} again: triton cache folder"
     assert again(cold) == []
-    # Torch 2.11 writes its kernels again even into the folder that was kept.
-    assert again(kept) in ([], [f"{told} is that of the last run, it was emptied or not used"])
-    assert again(moved) == [f"{told}: another one than before"]
+    # Torch 2.11 writes its kernels again even into the old folder.
+    assert again(kept) in ([], [f"{prefix} is that of the last run, it was emptied or not used"])
+    assert again(moved) == [f"{prefix}: another one than before"]

@@ -1,5 +1,5 @@
-"""Golden batches of models that run as CUDA graphs: healthy ones pass, a kernel that is wrong only
-where it is compiled is found, and gradients are compared too."""
+"""Golden batches of models that run as CUDA graphs: healthy models pass, a kernel that is wrong
+only in compiled code is found, and gradients are compared, too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODELS = of_transformers()
 
 @torch.library.custom_op("golden_cuda::tail", mutates_args=())
 def tail(x: Tensor) -> Tensor:
-    """A kernel with a wrong mask: it leaves out the end of each row."""
+    """A kernel with a wrong mask: it omits the end of each row."""
     answer = x.clone()
     answer[..., -(x.shape[-1] // 8) :] = 0.0
     return answer
@@ -36,8 +36,8 @@ tail.register_autograd(lambda ctx, gradient: gradient)
 
 
 class Layers(nn.Module):
-    """Three layers; `wrong` are those whose compiled code takes the wrong kernel, forwards or
-    backwards."""
+    """Three layers; `wrong` names the pass, forwards or backwards, in which compiled code uses the
+    wrong kernel."""
 
     def __init__(self, wrong: str = "") -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Layers(nn.Module):
 
 @pytest.fixture
 def golden(tmp_path: Path) -> Any:
-    """Compares a module compiled with CUDA graphs with the same uncompiled."""
+    """Compares a module compiled with CUDA graphs with the uncompiled module."""
     torch._dynamo.reset()
     assert agent.init(
         model="layers",
@@ -76,7 +76,7 @@ def golden(tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["GPT2LMHeadModel", "LlamaForCausalLM"])
-def test_a_healthy_model_passes_and_its_next_version_is_the_same(
+def test_a_healthy_model_passes_and_its_next_version_has_the_same_result(
     tmp_path: Path, name: str, dtype: torch.dtype
 ) -> None:
     first, second = healthy(name, MODELS[name], tmp_path, dtype, "cuda", **GRAPHS)
@@ -108,7 +108,7 @@ def test_a_wrong_gradient_is_found_where_the_outputs_are_right(golden: Any) -> N
     assert found.state == "failed", found.text
 
 
-def test_what_a_graph_returned_is_the_jobs_again_afterwards(golden: Any) -> None:
+def test_a_graph_returns_the_same_outputs_after_a_golden_batch(golden: Any) -> None:
     module = Layers().cuda()
     compiled, other = torch.compile(module, **GRAPHS), torch.randn(16, 256, device="cuda")
     with torch.no_grad():

@@ -1,5 +1,5 @@
-"""A DDP job over NCCL: one report stream a rank, with its rank and job; a rank whose cache is cold
-stands out."""
+"""A DDP job over NCCL: one report stream per rank, with its rank and job; a rank with a cold cache
+is visible."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def job(folder: Path, name: str) -> list[Recorded]:
     return read_recorded(recording)
 
 
-def seconds(told: Recorded) -> float:
+def seconds(process: Recorded) -> float:
     return sum(
         one.seconds["total"]
-        for report in told.reports
+        for report in process.reports
         for one in report.compiles
         if one.kind not in ("autotune", "cuda_graph")
     )
 
 
-def test_a_rank_with_a_cold_cache_stands_out_among_warm_ones(tmp_path: Path) -> None:
+def test_a_rank_with_a_cold_cache_differs_from_the_warm_ranks(tmp_path: Path) -> None:
     job(tmp_path, "first")
     shutil.rmtree(tmp_path / "caches" / str(COLD))
     ranks = job(tmp_path, "second")
@@ -59,24 +59,24 @@ def test_a_rank_with_a_cold_cache_stands_out_among_warm_ones(tmp_path: Path) -> 
         for one in ranks
     ]
     print(
-        "seconds of compilation by rank:",
+        "compile seconds by rank:",
         [round(seconds(one), 2) for one in ranks],
-        "cache answers:",
+        "cache results:",
         answers,
     )
     assert "miss" in answers[COLD] and "hit" not in answers[COLD]
     assert all("miss" not in answer and "hit" in answer for answer in answers[:COLD])
     assert all(seconds(ranks[COLD]) > seconds(one) for one in ranks[:COLD])
-    for told in ranks:
+    for process in ranks:
         assert (
             sum(
                 region.calls
-                for report in told.reports
+                for report in process.reports
                 for region in report.regions
                 if region.name == "step"
             )
             == 3
         )
-        seqs = [report.seq for report in told.reports]
-        assert seqs == sorted(seqs) and told.reports[-1].losses.internal_errors == 0
-        assert any(fact.kind == "ready" for report in told.reports for fact in report.facts)
+        seqs = [report.seq for report in process.reports]
+        assert seqs == sorted(seqs) and process.reports[-1].losses.internal_errors == 0
+        assert any(fact.kind == "ready" for report in process.reports for fact in report.facts)

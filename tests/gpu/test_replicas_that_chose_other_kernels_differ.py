@@ -1,5 +1,5 @@
-"""Which kernels Triton's templates won on a GPU is a component of the process: the same in replicas
-that chose alike, else another."""
+"""The kernels that win autotuning on a GPU are a component of the process: equal for replicas with
+equal choices, otherwise different."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ compilewatch.shutdown()
 def chosen(
     record: Record, folder: Path, monkeypatch: pytest.MonkeyPatch, loses: str, cache: str
 ) -> dict[str, str]:
-    """What a replica with that cache folder tells of its choices."""
+    """The choices that a replica with this cache folder reports."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / cache))
     (folder / "job.py").write_text(JOB)
     recording = record(str(folder / "job.py"), loses)
     assert recording.capability("kernel_choices")[0] == "partly"
-    told = {
+    choices_of = {
         name: value
         for name, value in recording.instance["components"].items()
         if name.startswith(KERNEL)
     }
-    print(loses, told)
-    return told
+    print(loses, choices_of)
+    return choices_of
 
 
 def test_replicas_with_other_winners_differ_in_that_component_alone(
@@ -59,4 +59,4 @@ def test_replicas_with_other_winners_differ_in_that_component_alone(
     [place] = triton
     assert place.startswith("kernel mm ") and all(one.keys() == {place} for one in (*free, extern))
     assert triton[place].startswith("triton_") and not extern[place].startswith("triton_")
-    assert warm in (free[0], {}), "a start out of the graph cache asks for no choice"
+    assert warm in (free[0], {}), "a start from the graph cache does no autotuning"

@@ -1,5 +1,5 @@
 """The serving example with reduce-overhead on a GPU: GPU time of sampled calls, memory of the
-device, Triton's share of a compilation."""
+device, and Triton's share of a compilation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_calls_have_gpu_time_and_the_device_has_memory(record: Record) -> None:
     )
 
 
-def test_almost_all_calls_are_compiled_in_the_mode_that_was_asked_for(record: Record) -> None:
+def test_almost_all_calls_are_compiled_in_the_requested_mode(record: Record) -> None:
     recording = record(*SERVE, "--seconds", "8")
     regions = [region for region in recording.all("regions") if region["name"] == "Ranker"]
     assert {region["mode"] for region in regions} == {"reduce-overhead"}
@@ -46,7 +46,7 @@ def test_almost_all_calls_are_compiled_in_the_mode_that_was_asked_for(record: Re
     assert sum(region.get("compiled", 0) for region in regions) >= 0.99 * sampled
 
 
-def test_a_cold_compilation_shows_triton_and_the_memory_it_took(record: Record) -> None:
+def test_a_cold_compilation_shows_triton_time_and_its_memory(record: Record) -> None:
     recording = record(*SERVE, "--seconds", "2", fresh_cache=True)
     first = recording.all("compiles")[0]
     assert first["cache"]["fx"] == "miss"
@@ -58,7 +58,7 @@ def test_a_cold_compilation_shows_triton_and_the_memory_it_took(record: Record) 
     assert warm.all("compiles")[0]["saved"] > 0
 
 
-def test_unpadded_sequences_run_eager_once_the_limit_is_reached(record: Record) -> None:
+def test_unpadded_sequences_run_eager_after_the_recompile_limit(record: Record) -> None:
     recording = record(*SERVE, "--seconds", "75", "--fault", "shapes")
     latched = [fact for fact in recording.all("facts") if fact["kind"] == "latched_eager"]
     assert [fact["data"]["limit_name"] for fact in latched] == ["recompile_limit"]

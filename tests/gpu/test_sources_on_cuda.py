@@ -1,4 +1,5 @@
-"""What only a GPU shows: skipped CUDA graphs, peaks of memory, and that looking changes nothing."""
+"""Effects that only a GPU shows: skipped CUDA graphs, memory peaks, and measurements without side
+effects."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ compilewatch.shutdown()
 """
 
 
-def test_a_skipped_cuda_graph_is_told_once_with_its_reason(record: Record) -> None:
+def test_a_skipped_cuda_graph_is_reported_once_with_its_reason(record: Record) -> None:
     recording = record("-c", HEAD + SKIP)
     (skip,) = [
         finding for finding in recording.all("findings") if finding["kind"] == "cudagraph_skip"
@@ -65,7 +66,7 @@ def test_a_skipped_cuda_graph_is_told_once_with_its_reason(record: Record) -> No
     assert recording.capability("cuda_graph_skips")[0] == "partly"
 
 
-def test_a_compilation_that_raises_the_peak_says_so(record: Record) -> None:
+def test_a_compilation_that_raises_the_peak_reports_it(record: Record) -> None:
     recording = record("-c", HEAD + PEAK)
     assert any(
         compile.get("new_peak", 0) > 4 * 1024 * 1024 for compile in recording.all("compiles")

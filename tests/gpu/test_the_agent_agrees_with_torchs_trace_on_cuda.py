@@ -1,5 +1,5 @@
 """Real models on a GPU, cold and warm: every row of the table agrees with torch's own trace or has
-its reason; what our hooks took of the time of the compilations is printed beside its goal."""
+a reason; prints the time of our hooks within the compilations next to its goal."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from table import CASES, Case, Measured, measured_twice
 
 GOAL_SHARE, MOST_SHARE = 0.0005, 0.002
-"""What is aimed at, and what a busy machine is allowed."""
+"""The goal, and the limit on a busy machine."""
 MODELS = ("resnet50", "bert_lengths", "gpt2_reduce_overhead", "vit_training")
-"""Of real size: what a compilation costs us does not shrink with it."""
+"""Models of realistic size: the cost per compilation does not shrink with the model."""
 
 
 def table(case: Case, runs: list[Measured]) -> str:
-    """For people: what was compared, and what it cost."""
+    """A readable table of the compared values and the costs."""
     lines = []
     for one in runs:
         compiles = [
@@ -23,10 +23,10 @@ def table(case: Case, runs: list[Measured]) -> str:
             for compile in one.compiles
             if compile.kind not in ("autotune", "cuda_graph")
         ]
-        spent = f"{1e3 * one.spent['hooks']:.2f} ms ({1e3 * one.spent['wall']:.2f} by the clock)"
+        spent = f"{1e3 * one.spent['hooks']:.2f} ms ({1e3 * one.spent['wall']:.2f} wall)"
         share = (
-            f"hooks {spent} in {one.spent['calls']:.0f} calls, {100 * one.share:.4f} % (goal "
-            f"{100 * GOAL_SHARE} % cold)"
+            f"hooks {spent} in {one.spent['calls']:.0f} calls, {100 * one.share:.4f}% (goal "
+            f"{100 * GOAL_SHARE}% cold)"
         )
         lines.append(
             f"{case.name}, {one.run.start}: {len(compiles)} compilations, "
@@ -51,8 +51,8 @@ def test_every_row_agrees_or_is_explained(case: Case, tmp_path: Path) -> None:
     explain = {
         "gpt2_reduce_overhead": graphs_were_recorded,
         "skipped_graph": the_skip_has_a_reason,
-        "silent_skip": the_silent_skip_is_told,
-        "recording_storm": each_recording_is_told,
+        "silent_skip": the_silent_skip_is_reported,
+        "recording_storm": each_recording_is_reported,
         "recompile_limit": unseen_lengths_ran_eager,
         "resnet50": a_cold_start_has_stages,
     }.get(case.name)
@@ -76,12 +76,12 @@ def the_skip_has_a_reason(one: Measured) -> None:
     assert (skip.text, skip.count) == ("skipping cudagraphs due to mutated inputs (1 instances)", 1)
 
 
-def the_silent_skip_is_told(one: Measured) -> None:
+def the_silent_skip_is_reported(one: Measured) -> None:
     (skip,) = [finding for finding in one.all("findings") if finding.kind == "cudagraph_skip"]
     assert skip.text == "skipping cudagraphs due to no part of the graph that can be recorded"
 
 
-def each_recording_is_told(one: Measured) -> None:
+def each_recording_is_reported(one: Measured) -> None:
     counts: dict[str, int] = {}
     for finding in one.all("findings"):
         if finding.kind == "cudagraph_rerecord":
@@ -100,10 +100,10 @@ def unseen_lengths_ran_eager(one: Measured) -> None:
 
 
 def a_cold_start_has_stages(one: Measured) -> None:
-    told = [fact.data for fact in one.all("facts") if fact.data.get("name") == "cold start"]
-    assert [data["until"] for data in told][-1] == "ready"
-    stages = told[-1]["stages"]
+    cold_starts = [fact.data for fact in one.all("facts") if fact.data.get("name") == "cold start"]
+    assert [data["until"] for data in cold_starts][-1] == "ready"
+    stages = cold_starts[-1]["stages"]
     assert set(stages) >= {"before init", "import torch", "compile"}
-    assert sum(seconds for _, seconds in stages.values()) + told[-1][
+    assert sum(seconds for _, seconds in stages.values()) + cold_starts[-1][
         "unaccounted"
-    ] == pytest.approx(told[-1]["total"], abs=0.01)
+    ] == pytest.approx(cold_starts[-1]["total"], abs=0.01)

@@ -1,5 +1,5 @@
-"""A step of some tens of microseconds, replayed as a CUDA graph: what watching adds is printed, and
-bounded generously, because the machine's own noise is larger than the goal."""
+"""A step of some tens of microseconds, replayed as a CUDA graph: the test prints the time that
+watching adds. The limit is generous, since the noise of the machine is larger than the goal."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def test_watching_adds_little_to_a_short_step() -> None:
         timeout=240,
     )
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
+    results = json.loads(done.stdout.splitlines()[-1])
     print(
         done.stdout,
-        f"watched {said['watched_percent']} %, in usual operation {said['usual_percent']} "
-        f"%, goal {GOAL_PERCENT} %",
+        f"watched {results['watched_percent']}%, in normal operation "
+        f"{results['usual_percent']}%, goal {GOAL_PERCENT}%",
     )
-    assert said["timed_one_in"] > 1
-    assert said["usual_percent"] < BOUND_PERCENT
+    assert results["timed_one_in"] > 1
+    assert results["usual_percent"] < BOUND_PERCENT

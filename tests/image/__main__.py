@@ -1,8 +1,8 @@
-"""`make image-check`: the image's recipe carried out in a clean Debian tree, its roles started
-there with a root that is read-only, a report served end to end; `make demo` from a clone of this
-commit, to its alert, in a tree that has python3, make and git alone; before both, the guide's
-overlay of the manifests, put together by kubectl. Needs root, debootstrap, kubectl, PostgreSQL and
-Redis as the tests do, and some minutes. `--only manifests|image|clone` does one of them."""
+"""`make image-check`: builds the image's recipe in a clean Debian tree, starts its roles there with
+a read-only root, and sends a report through all roles. Then runs `make demo` from a clone of this
+commit until its alert opens, in a tree with only python3, make and git. Before both, checks the
+guide's overlay of the manifests with kubectl. Requires root, debootstrap, kubectl, PostgreSQL and
+Redis as the tests do, and some minutes. `--only manifests|image|clone` runs one part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pathlib import Path
 import kubernetes_validate
 import yaml
 
-import tests.environment  # noqa: F401  # before what reads its variables
+import tests.environment  # noqa: F401  # before the modules that read its variables
 from tests.flow.stack import REPOSITORY, free_port, wait_for
 from tests.image.containers import HOST, Containers, send
 from tests.image.recipe import CERTIFICATES, PASSED_ON, Builder, Stage
@@ -37,10 +37,11 @@ PLAIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def clean_tree() -> Path:
-    """Debian with what the first page of README.md asks for; kept for the next time."""
+    """A Debian tree with the packages that the first page of README.md requires; kept for the next
+    run."""
     if not (TREE / "usr/bin/python3").exists():
         if not shutil.which("debootstrap"):
-            sys.exit("image-check: debootstrap is missing; apt-get install debootstrap.")
+            sys.exit("image-check: debootstrap is missing; run apt-get install debootstrap.")
         shutil.rmtree(TREE, ignore_errors=True)
         mirror = [
             word
@@ -63,8 +64,8 @@ def _sources() -> str:
 
 
 class Tree(Containers):
-    """The entrypoint's roles as containers have them: another root, which is read-only, an account
-    without a name, a /tmp of their own."""
+    """The entrypoint's roles as in containers: a separate, read-only root, an account without a
+    name, and a private /tmp."""
 
     def __init__(self, folder: Path, stage: Stage) -> None:
         super().__init__(folder)
@@ -82,8 +83,7 @@ class Tree(Containers):
 
     def command(self, *words: str) -> list[str]:
         root = str(self.stage.root)
-        # Docker and Kubernetes give a container both, and /proc to write to, however read-only its
-        # root is.
+        # Docker and Kubernetes provide both, and a writable /proc, even if the root is read-only.
         mounts = (
             f"mount --bind {root} {root} && mount -o remount,bind,ro {root} && mount -t "
             f"proc proc {root}/proc"
@@ -112,7 +112,7 @@ class Tree(Containers):
         return self.environment
 
     def answers(self) -> bool:
-        """As the recipe's HEALTHCHECK asks."""
+        """Runs the recipe's HEALTHCHECK."""
         process = self.running["web"]
         if process.poll() is not None:
             sys.exit(
@@ -128,22 +128,22 @@ class Tree(Containers):
 
 
 def image_check(base: Path, work: Path) -> None:
-    """The recipe, then a report through all roles."""
+    """Builds the recipe, then sends a report through all roles."""
     begun = time.monotonic()
     stage = Builder(base=base, source=REPOSITORY, work=work).build(
         (REPOSITORY / "docker/Dockerfile").read_text()
     )
-    print(f"image-check: the recipe was carried out in {time.monotonic() - begun:.0f} s")
+    print(f"image-check: the recipe was built in {time.monotonic() - begun:.0f} s")
     (work / "run").mkdir()
     tree = Tree(work / "run", stage)
     try:
         migrated = tree.run("migrate")
         assert migrated.returncode == 0, migrated.stderr
-        said = tree.run("manage", "setup_project", "--name", "Flow", "--user", "ada").stdout
-        key = next(word for word in said.split() if word.startswith("cw_ing_"))
+        printed = tree.run("manage", "setup_project", "--name", "Flow", "--user", "ada").stdout
+        key = next(word for word in printed.split() if word.startswith("cw_ing_"))
         for role in ("web", "worker", "beat"):
             tree.start(role)
-        wait_for("web answers", tree.answers, seconds=300, every=1)
+        wait_for("web responds", tree.answers, seconds=300, every=1)
         status, answer = send(tree.stack.port, key)
         assert (status, b'"acked":[[1,1]]' in answer) == (200, True), answer
         wait_for(
@@ -160,13 +160,15 @@ def image_check(base: Path, work: Path) -> None:
         raise
     finally:
         tree.close()
-    print("image-check: migrate, web, worker and beat took a report, folded it, and ended with 0")
+    print(
+        "image-check: migrate, web, worker and beat accepted and folded a report, and ended with status 0"
+    )
 
 
 def manifests_check(_base: Path, work: Path) -> None:
-    """The overlay of the Kubernetes guide, as `kubectl apply -k` would send it."""
+    """Checks the overlay of the Kubernetes guide, as `kubectl apply -k` would send it."""
     if not shutil.which("kubectl"):
-        sys.exit("image-check: kubectl is missing; it puts the manifests together.")
+        sys.exit("image-check: kubectl is missing; the check of the manifests requires it.")
     shutil.copytree(REPOSITORY / "docker/k8s", work / "docker/k8s")
     [overlay] = re.findall(
         r"```yaml\n(.*?)```",
@@ -193,14 +195,14 @@ def manifests_check(_base: Path, work: Path) -> None:
         == kinds["Deployment"] + kinds["Job"]
     )
     print(
-        f"image-check: the guide's overlay is {len(made)} objects that Kubernetes "
-        f"{KUBERNETES} takes"
+        f"image-check: the guide's overlay has {len(made)} valid objects for "
+        f"Kubernetes {KUBERNETES}"
     )
 
 
 def clone_check(base: Path, work: Path) -> None:
-    """`make demo` as the first lines of README.md have it, from a clone, to the first page and to
-    the alert that opens by itself."""
+    """Runs `make demo` like the first lines of README.md, from a clone, until the first page and
+    the automatic alert."""
     begun, root, port = time.monotonic(), work / "clone", free_port()
     subprocess.run(["cp", "-a", "--reflink=auto", str(base), str(root)], check=True)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
@@ -237,17 +239,17 @@ def clone_check(base: Path, work: Path) -> None:
         wait_for("the first page of the demo", page, seconds=900, every=1)
         print(
             f"image-check: make demo showed its first page {time.monotonic() - begun:.0f} "
-            "s after the clone was begun"
+            "s after the start of the clone"
         )
         wait_for(
-            "the roll-back alert of the demo",
+            "the ROLL BACK alert of the demo",
             lambda: _alerts(root / "root/compilewatch/.var"),
             seconds=900,
             every=2,
         )
         print(
-            f"image-check: its roll-back alert was open {time.monotonic() - begun:.0f} s "
-            "after the clone was begun"
+            f"image-check: its ROLL BACK alert was open {time.monotonic() - begun:.0f} s "
+            "after the start of the clone"
         )
     finally:
         os.killpg(demo.pid, signal.SIGTERM)
@@ -264,7 +266,7 @@ def _alerts(data: Path) -> int:
 
 
 def main() -> None:
-    """Each, in a folder that is removed."""
+    """Runs each check in a folder that is removed afterwards."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -272,8 +274,8 @@ def main() -> None:
     only = parser.parse_args().only
     if os.geteuid():
         sys.exit(
-            "image-check: only root may change its root; run it in a container or a "
-            "virtual machine of its own."
+            "image-check: chroot requires root; run the check in a container or "
+            "a separate virtual machine."
         )
     base = TREE if only == "manifests" else clean_tree()
     with tempfile.TemporaryDirectory(

@@ -1,4 +1,4 @@
-"""The roles of the entrypoint as processes with an environment and a folder each, and one report
+"""The roles of the entrypoint as processes with a separate environment and folder, and one report
 for them."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOST = "compilewatch.example.com"
 
 
 class Containers:
-    """Processes started by the entrypoint alone, each with a folder for its temporary files."""
+    """Processes started only by the entrypoint, each with a folder for its temporary files."""
 
     def __init__(self, folder: Path) -> None:
         self.stack = Stack(database="postgresql", folder=folder, outbound="")
@@ -38,14 +38,14 @@ class Containers:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def run(self, *words: str, place: str = "once") -> subprocess.CompletedProcess[str]:
-        """A role that ends by itself."""
+        """Runs a role until it ends."""
         command = self.command(*self.entrypoint, *words)
         return subprocess.run(
             command, env=self.environment_of(place), capture_output=True, text=True, timeout=300
         )
 
     def start(self, role: str) -> None:
-        """A role that stays."""
+        """Starts a role that keeps running."""
         with (self.stack.folder / f"{role}.log").open("ab") as log:
             self.running[role] = subprocess.Popen(
                 self.command(*self.entrypoint, role),
@@ -56,21 +56,21 @@ class Containers:
 
     @property
     def entrypoint(self) -> list[str]:
-        """What takes the word."""
+        """The entrypoint command."""
         return [ENTRYPOINT]
 
     def command(self, *words: str) -> list[str]:
-        """What is started for these words."""
+        """The command for these words."""
         return list(words)
 
     def environment_of(self, place: str) -> dict[str, str]:
-        """Of one role; a place is a folder for its temporary files."""
+        """The environment of one role; a place is a folder for its temporary files."""
         folder = self.stack.folder / place
         folder.mkdir(exist_ok=True)
         return {**self.environment, "TMPDIR": str(folder)}
 
     def stop(self) -> dict[str, int]:
-        """SIGTERM to each, as a supervisor does; the exit statuses."""
+        """Sends SIGTERM to each role as a supervisor does; returns the exit statuses."""
         for process in self.running.values():
             process.send_signal(signal.SIGTERM)
         return {role: process.wait(120) for role, process in self.running.items()}
@@ -84,7 +84,7 @@ class Containers:
 
 
 def send(port: int, key: str) -> tuple[int, bytes]:
-    """One report of three calls, to the name that the dashboard has; the answer."""
+    """Sends one report of three calls to the dashboard's host name; returns the response."""
     now = clock.unix()
     who = Identity(
         "0" * 26, now - 600, "ranker", "1", gpu="NVIDIA H200", host="host", torch="2.13.0"

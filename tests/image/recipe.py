@@ -1,5 +1,5 @@
-"""Carries out docker/Dockerfile in folders: each stage is a copy of a plain Debian tree, each RUN a
-chroot into it."""
+"""Builds docker/Dockerfile in folders: each stage is a copy of a plain Debian tree, each RUN a
+chroot into the tree."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KNOWN = {
 
 @dataclass
 class Stage:
-    """A tree with what the recipe has said of it so far."""
+    """A tree with the state of the recipe so far."""
 
     root: Path
     folder: str = "/"
@@ -44,7 +44,7 @@ class Stage:
     alive: str = ""
 
     def inside(self, path: str) -> Path:
-        """Where a path of the tree is on this machine."""
+        """The path on this machine of a path in the tree."""
         return self.root / str(Path(self.folder, path)).lstrip("/")
 
 
@@ -56,14 +56,14 @@ def instructions(text: str) -> Iterator[tuple[str, str]]:
         if word:
             if word not in KNOWN:
                 raise ValueError(
-                    f"{word} is an instruction that tests/image/recipe.py does not know."
+                    f"{word} is an instruction that tests/image/recipe.py does not support."
                 )
             yield word, rest.strip()
 
 
 class Builder:
-    """Builds the last stage of a recipe. `base` stands for every image that it begins from: Debian
-    with python3 and venv."""
+    """Builds the last stage of a recipe. `base` replaces every base image: Debian with python3 and
+    venv."""
 
     def __init__(self, *, base: Path, source: Path, work: Path) -> None:
         self.base, self.source, self.work = base, source, work
@@ -71,7 +71,7 @@ class Builder:
         self.stage = Stage(work)
 
     def build(self, text: str) -> Stage:
-        """The tree of the last stage, as the image would have it."""
+        """The tree of the last stage, equivalent to the image."""
         for word, rest in instructions(text):
             print(f"  {word} {rest[:110]}", flush=True)
             getattr(self, f"_{word.lower()}")(rest)
@@ -82,14 +82,14 @@ class Builder:
         name = named[1] if named else "last"
         root = self.work / f"stage-{name}"
         subprocess.run(["cp", "-a", "--reflink=auto", str(self.base), str(root)], check=True)
-        # The image named here has its Python as `python`.
+        # The image has its Python as `python`.
         (root / "usr/local/bin/python").symlink_to("/usr/bin/python3")
         if Path("/", CERTIFICATES).exists():
             (root / CERTIFICATES).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(Path("/", CERTIFICATES), root / CERTIFICATES)
         shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
         self.stage = self.stages[name] = Stage(root)
-        print(f"  ({image} is stood for by {self.base})")
+        print(f"  (uses {self.base} instead of {image})")
 
     def _run(self, rest: str) -> None:
         passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}

@@ -1,5 +1,5 @@
-"""The image's entrypoint, run here as it stands: each word becomes its process, and together they
-take a report and fold it."""
+"""The image's entrypoint, run here unchanged: each word starts its process, and together the
+processes accept and fold a report."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def containers(tmp_path: Path) -> Iterator[Containers]:
 
 
 def test_the_four_roles_take_a_report_and_fold_it(containers: Containers) -> None:
-    # Celery warns of root, which no container has.
+    # Celery warns about root, which containers do not use.
     containers.environment |= {"COMPILEWATCH_LOG": "json", "PYTHONWARNINGS": "ignore"}
     migrated = containers.run("migrate")
     assert migrated.returncode == 0, migrated.stderr
-    said = containers.run("manage", "setup_project", "--name", "Flow", "--user", "ada").stdout
-    key = next(word for word in said.split() if word.startswith("cw_ing_"))
+    printed = containers.run("manage", "setup_project", "--name", "Flow", "--user", "ada").stdout
+    key = next(word for word in printed.split() if word.startswith("cw_ing_"))
     for role in ("web", "worker", "beat"):
         containers.start(role)
     wait_for(
@@ -53,11 +53,11 @@ def test_the_four_roles_take_a_report_and_fold_it(containers: Containers) -> Non
 
 
 def server_process_dies(containers: Containers) -> None:
-    """One of web's processes ends as for want of memory; web says so, starts another, and
-    answers."""
+    """One of web's processes dies as if out of memory; web logs this, starts another process, and
+    responds."""
     psutil.Process(containers.running["web"].pid).children()[-1].kill()
     log = containers.stack.folder / "web.log"
-    wait_for("web says it", lambda: "Unexpected exit" in log.read_text(), seconds=60)
+    wait_for("web logs the exit", lambda: "Unexpected exit" in log.read_text(), seconds=60)
     wait_for(
         "web is alive again",
         lambda: containers.run("alive", place="web").returncode == 0,
@@ -66,7 +66,7 @@ def server_process_dies(containers: Containers) -> None:
     )
 
 
-def test_a_word_that_is_no_role_is_refused_with_the_ones_that_are(containers: Containers) -> None:
+def test_an_unknown_role_is_refused_with_the_list_of_roles(containers: Containers) -> None:
     refused = containers.run("wbe")
     assert (refused.returncode, "expected web, worker, beat, migrate" in refused.stderr) == (
         64,
@@ -74,7 +74,7 @@ def test_a_word_that_is_no_role_is_refused_with_the_ones_that_are(containers: Co
     )
 
 
-def test_a_setting_that_is_missing_ends_a_role_with_its_name(containers: Containers) -> None:
+def test_a_missing_setting_ends_a_role_with_its_name(containers: Containers) -> None:
     del containers.environment["COMPILEWATCH_REDIS_URL"]
     for role in ("web", "worker", "beat", "migrate"):
         ended = containers.run(role)

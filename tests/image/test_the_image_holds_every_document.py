@@ -1,4 +1,4 @@
-"""The recipe of the image: every document of the help pages is copied to its place below the
+"""The recipe of the image copies every document of the help pages to its place below the
 dashboard's folder."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What one manifest names is there in another, in the image or in the dashboard: labels, ports,
-paths, roles, settings, figures."""
+"""Names in one manifest exist in another manifest, in the image or in the dashboard: labels, ports,
+paths, roles, settings, sizes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GUIDE = "\n".join(page.read_text() for page in sorted(OPERATIONS.glob("*.md")))
 
 
 def of_kind(kind: str) -> Iterator[tuple[str, Any]]:
-    """Names and specifications."""
+    """Names and specifications of a kind."""
     return ((name, each["spec"]) for (its, name), each in NAMED.items() if its == kind)
 
 
@@ -52,7 +52,7 @@ def chosen(labels: dict[str, str]) -> set[str]:
 
 
 def container(name: str) -> Any:
-    """The only one of a pod."""
+    """The only container of a pod."""
     [only] = PODS[name]["spec"]["containers"]
     return only
 
@@ -64,7 +64,7 @@ def environment_of_the_image() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Service", "PodDisruptionBudget"])
-def test_what_selects_pods_finds_its_own_and_no_others(kind: str) -> None:
+def test_each_selector_finds_exactly_its_own_pods(kind: str) -> None:
     found = dict(of_kind(kind))
     assert found
     for name, spec in found.items():
@@ -93,11 +93,11 @@ def test_the_service_leads_to_the_port_that_the_entrypoint_listens_on() -> None:
     assert [port["targetPort"] for port in NAMED["Service", "web"]["spec"]["ports"]] == ["http"]
     assert ("EXPOSE", str(listens)) in RECIPE
     assert "COMPILEWATCH_PORT" not in NAMED["ConfigMap", "compilewatch"]["data"]
-    # Not 127.0.0.1, where nobody outside of the pod could reach it.
+    # Not 127.0.0.1, which is unreachable from outside the pod.
     assert 'web --host "${COMPILEWATCH_LISTEN:-0.0.0.0}"' in ENTRYPOINT
 
 
-def test_web_is_reached_at_its_port_and_what_each_needs_is_let_out() -> None:
+def test_web_is_reachable_at_its_port_and_each_pod_reaches_its_servers() -> None:
     rules = {name: ports(spec) for name, spec in of_kind("NetworkPolicy")}
     assert rules["to-web"] == {"http"}
     needed = env_read(
@@ -114,7 +114,7 @@ def test_web_is_reached_at_its_port_and_what_each_needs_is_let_out() -> None:
 
 
 def ports(policy: Any) -> set[int | str]:
-    """Those that a policy opens."""
+    """The ports that a policy opens."""
     return {
         port["port"]
         for way in ("ingress", "egress")
@@ -131,7 +131,7 @@ def probes() -> Iterator[tuple[str, str, Any]]:
 
 
 @pytest.mark.django_db
-def test_every_probe_asks_what_is_there(client: Client) -> None:
+def test_every_probe_has_an_existing_target(client: Client) -> None:
     asked = {(name, kind): probe for name, kind, probe in probes()}
     assert set(asked) == {
         ("web", "startupProbe"),
@@ -154,9 +154,9 @@ def test_every_probe_asks_what_is_there(client: Client) -> None:
             )
 
 
-def test_a_process_that_is_slow_to_answer_is_not_ended_for_it() -> None:
+def test_a_slow_response_does_not_end_a_process() -> None:
     for name, kind, probe in probes():
-        # What the dashboard itself waits for a database that does not answer is less than that.
+        # The dashboard's own wait for an unresponsive database is shorter than this.
         assert kind == "startupProbe" or probe["timeoutSeconds"] >= 4, (name, kind)
 
 
@@ -172,14 +172,14 @@ def test_every_pod_runs_a_role_as_the_account_of_the_image() -> None:
         assert mounted == {volume["name"]: "/tmp" for volume in pod["spec"]["volumes"]}
 
 
-def test_no_service_beside_the_pods_can_set_a_setting() -> None:
-    # Of a Service named compilewatch Kubernetes would make COMPILEWATCH_PORT=tcp://10.0.0.1:80,
-    # which no process starts with.
+def test_no_kubernetes_service_can_change_a_setting() -> None:
+    # A Service named compilewatch would make Kubernetes set COMPILEWATCH_PORT=tcp://10.0.0.1:80,
+    # and no process starts with that value.
     assert set(PODS) == {"web", "worker", "beat", "migrate"}
     assert all(pod["spec"]["enableServiceLinks"] is False for pod in PODS.values())
 
 
-def test_a_pod_asks_for_the_memory_that_the_guide_measured() -> None:
+def test_a_pod_requests_the_memory_that_the_guide_measured() -> None:
     measured = {
         name: int(most)
         for name, most in re.findall(
@@ -200,19 +200,19 @@ def _mebibytes(text: str) -> int:
     return int(text[:-2]) * {"Mi": 1, "Gi": 1024}[text[-2:]]
 
 
-def test_what_is_scaled_exists_and_keeps_one_when_another_is_moved() -> None:
+def test_each_scaled_deployment_exists_and_keeps_a_pod_during_a_disruption() -> None:
     for name, spec in of_kind("HorizontalPodAutoscaler"):
         target = spec["scaleTargetRef"]
         deployment = NAMED[target["kind"], target["name"]]
         assert target["apiVersion"] == deployment["apiVersion"]
-        # A number in the deployment would undo the autoscaler's whenever the manifests are applied.
+        # A number in the deployment would reset the autoscaler whenever the manifests are applied.
         assert "replicas" not in deployment["spec"]
         assert spec["minReplicas"] > NAMED["PodDisruptionBudget", name]["spec"]["maxUnavailable"]
     assert NAMED["Deployment", "beat"]["spec"]["replicas"] == 1
 
 
 @pytest.mark.django_db
-def test_what_an_autoscaler_looks_at_is_measured(client: Client) -> None:
+def test_every_metric_of_an_autoscaler_is_exported(client: Client) -> None:
     _, key = key_create(
         project=project_create(name="Flow", slug="flow"), kind="api", name="autoscaler"
     )
@@ -232,11 +232,11 @@ def test_what_an_autoscaler_looks_at_is_measured(client: Client) -> None:
     assert external == {"compilewatch_inbox_age_seconds"} <= measured
     for metric in metrics:
         if metric["type"] == "Resource":
-            # A share of what was asked for is known only where something is asked for.
+            # Utilization is only defined if the container has a request.
             assert metric["resource"]["name"] in container("web")["resources"]["requests"]
 
 
-def test_the_guides_rule_for_an_adapter_is_for_the_metric_that_is_looked_at() -> None:
+def test_the_adapter_rule_of_the_guide_matches_the_autoscaler_metric() -> None:
     scraped, adapter = (
         yaml.safe_load(block)
         for block in re.findall(r"```\n((?:scrape_configs|externalRules):.*?)```", GUIDE, re.DOTALL)
@@ -258,20 +258,20 @@ def test_the_guides_rule_for_an_adapter_is_for_the_metric_that_is_looked_at() ->
     )
 
 
-def test_every_setting_in_the_manifests_is_one_and_every_pod_has_them() -> None:
+def test_every_setting_in_the_manifests_exists_and_every_pod_has_all() -> None:
     explained = set(
         re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE)
     )
-    told = NAMED["ConfigMap", "compilewatch"]["data"]
+    configured = NAMED["ConfigMap", "compilewatch"]["data"]
     secret = set(
         re.findall(
             r"COMPILEWATCH_\w+", (DOCKER / "k8s/config.yaml").read_text().split("apiVersion")[0]
         )
     )
-    assert set(told) | secret <= explained
+    assert set(configured) | secret <= explained
     assert (
-        env_read({name: FULL[name] for name in secret} | told).mode == "full"
-    )  # nothing that it cannot start without is missing
+        env_read({name: FULL[name] for name in secret} | configured).mode == "full"
+    )  # no required setting is missing
     for name in PODS:
         refers = [
             reference for source in container(name)["envFrom"] for reference in source.items()
@@ -283,23 +283,22 @@ def test_every_setting_in_the_manifests_is_one_and_every_pod_has_them() -> None:
     assert "kubectl create secret generic compilewatch --namespace compilewatch" in GUIDE
 
 
-def test_every_setting_of_the_compose_file_is_one_and_none_is_left_out() -> None:
+def test_every_setting_of_the_compose_file_exists_and_none_is_missing() -> None:
     explained = set(
         re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE)
     )
-    told = yaml.safe_load((DOCKER / "compose.yml").read_text())["x-dashboard"]["environment"]
-    # Where a container listens and keeps its files is the image's to say, and tracebacks are not
-    # for others to see.
-    assert explained - set(told) == {
+    configured = yaml.safe_load((DOCKER / "compose.yml").read_text())["x-dashboard"]["environment"]
+    # The image sets the listen address and the data folder, and tracebacks must stay hidden.
+    assert explained - set(configured) == {
         f"COMPILEWATCH_{name}" for name in ("DATA", "LISTEN", "PORT", "DEBUG")
     }
-    assert set(told) <= explained
+    assert set(configured) <= explained
     mine = {
         "COMPILEWATCH_HOST": "watch.example.com",
         "POSTGRES_PASSWORD": "letters",
         "COMPILEWATCH_SECRET_KEY": "s" * 32,
     }
-    env = env_read(interpolated(told, mine | {"COMPILEWATCH_KEY_PEPPER": "p" * 32}))
+    env = env_read(interpolated(configured, mine | {"COMPILEWATCH_KEY_PEPPER": "p" * 32}))
     assert (env.hosts, env.base_url, env.mail, env.oidc) == (
         ("watch.example.com",),
         "https://watch.example.com",
@@ -312,28 +311,28 @@ def test_every_setting_of_the_compose_file_is_one_and_none_is_left_out() -> None
         "COMPILEWATCH_SCHEME": "http",
     }
     mine |= {"COMPILEWATCH_ALLOW_HTTP": "1"}
-    env = env_read(interpolated(told, mine | {"COMPILEWATCH_KEY_PEPPER": "p" * 32} | mail))
+    env = env_read(interpolated(configured, mine | {"COMPILEWATCH_KEY_PEPPER": "p" * 32} | mail))
     assert env.mail and (env.mail.port, env.base_url) == (587, "http://watch.example.com")
 
 
-def test_the_guide_says_where_each_setting_of_the_compose_file_is_said() -> None:
+def test_the_guide_lists_the_source_of_each_setting_of_the_compose_file() -> None:
     explained = set(
         re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE)
     )
     text = (DOCKER / "compose.yml").read_text()
-    told = yaml.safe_load(text)["x-dashboard"]["environment"]
+    configured = yaml.safe_load(text)["x-dashboard"]["environment"]
     mine = set(re.findall(r"\$\{(\w+)", text))
-    assert guide_says("`docker/.env`", explained) == mine
-    assert guide_says("compose.yml", explained) == set(told) - mine
-    assert guide_says("the image", explained) | guide_says("not set", explained) == explained - set(
-        told
+    assert guide_row("`docker/.env`", explained) == mine
+    assert guide_row("compose.yml", explained) == set(configured) - mine
+    assert guide_row("the image", explained) | guide_row("not set", explained) == explained - set(
+        configured
     )
 
 
-def guide_says(who: str, explained: set[str]) -> set[str]:
-    """The settings in a row of the guide's table; a name that ends in a star is a prefix."""
+def guide_row(source: str, explained: set[str]) -> set[str]:
+    """The settings in a row of the guide's table; a name with a final star is a prefix."""
     text = (OPERATIONS / "settings.md").read_text().split("## Settings of the compose file")[1]
-    [row] = re.findall(rf"^\| {re.escape(who)} \| (.*) \|$", text, re.MULTILINE)
+    [row] = re.findall(rf"^\| {re.escape(source)} \| (.*) \|$", text, re.MULTILINE)
     named = set(re.findall(r"`([A-Z_]+\*?)`", row))
     return {
         one
@@ -343,7 +342,9 @@ def guide_says(who: str, explained: set[str]) -> set[str]:
     }
 
 
-def test_no_container_of_the_compose_file_may_rise_and_only_the_database_may_write() -> None:
+def test_no_container_of_the_compose_file_may_gain_privileges_and_only_the_database_may_write() -> (
+    None
+):
     services = yaml.safe_load((DOCKER / "compose.yml").read_text())["services"]
     assert {name for name, service in services.items() if not service.get("read_only")} == {
         "postgres"
@@ -358,14 +359,15 @@ def test_no_container_of_the_compose_file_may_rise_and_only_the_database_may_wri
     } == {"proxy": ["NET_BIND_SERVICE"]}
 
 
-def interpolated(told: dict[str, str], mine: dict[str, str]) -> dict[str, str]:
-    """As compose fills in what is known, or else what is said for want of it."""
+def interpolated(configured: dict[str, str], mine: dict[str, str]) -> dict[str, str]:
+    """Substitutes the known variables like compose, and uses the default for the others."""
 
     def value(found: re.Match[str]) -> str:
         return mine.get(found[1]) or found[2] or ""
 
     return {
-        name: re.sub(r"\$\{(\w+)(?::?[-?]([^}]*))?\}", value, text) for name, text in told.items()
+        name: re.sub(r"\$\{(\w+)(?::?[-?]([^}]*))?\}", value, text)
+        for name, text in configured.items()
     }
 
 
@@ -389,16 +391,16 @@ def test_secrets_of_the_compose_file_may_come_from_files(tmp_path: Path) -> None
         (tmp_path / name).write_text(f"{text}\n")
     assert set(second["secrets"]) == set(contents) | {"postgres_password"}
     for role in ("migrate", "web", "worker", "beat"):
-        told = interpolated(
+        configured = interpolated(
             first["x-dashboard"]["environment"],
             {**elsewhere, "COMPILEWATCH_HOST": "watch.example.com"},
         )
-        told |= {
+        configured |= {
             name: text.replace("/run/secrets", str(tmp_path))
             for name, text in second["services"][role]["environment"].items()
         }
         assert set(second["services"][role]["secrets"]) == set(contents)
-        env = env_read(told)
+        env = env_read(configured)
         assert (env.database.password, env.secret_key, env.key_pepper) == (
             "letters",
             "s" * 32,
@@ -406,7 +408,7 @@ def test_secrets_of_the_compose_file_may_come_from_files(tmp_path: Path) -> None
         )
 
 
-def test_the_kustomization_names_the_image_that_the_pods_have() -> None:
+def test_the_kustomization_names_the_image_of_the_pods() -> None:
     kustomization = yaml.safe_load((DOCKER / "k8s/kustomization.yaml").read_text())
     assert {container(name)["image"] for name in PODS} == {
         image["name"] for image in kustomization["images"]

@@ -1,5 +1,5 @@
-"""The image's recipe, the compose file and the manifests are what their tools take, and the lock
-holds what requirements.txt asks for."""
+"""The image's recipe, the compose file and the manifests are valid for their tools, and the lock
+satisfies requirements.txt."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ KUBERNETES = "1.33"
 MANIFESTS = sorted(DOCKER.glob("k8s/*.yaml"))
 
 
-def said_by(*command: str) -> tuple[int, str]:
+def run_tool(*command: str) -> tuple[int, str]:
     done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=120)
     return done.returncode, done.stdout + done.stderr
 
 
-def test_the_recipe_has_no_fault_that_a_linter_knows() -> None:
-    assert said_by(str(BINARIES / "hadolint"), "docker/Dockerfile") == (0, "")
+def test_the_recipe_passes_the_linter() -> None:
+    assert run_tool(str(BINARIES / "hadolint"), "docker/Dockerfile") == (0, "")
 
 
 @pytest.mark.parametrize("file", ["docker/compose.yml", "docker/compose.secrets.yml"])
-def test_a_compose_file_is_one(file: str) -> None:
-    code, said = said_by(
+def test_a_compose_file_is_valid(file: str) -> None:
+    code, output = run_tool(
         str(BINARIES / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec", file
     )
-    assert code == 0, said
+    assert code == 0, output
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_compose_file_is_one(file: str) -> None:
     [file for file in MANIFESTS if file.name != "kustomization.yaml"],
     ids=lambda file: file.name,
 )
-def test_every_manifest_is_taken_by_kubernetes(file: Path) -> None:
+def test_every_manifest_is_valid_for_kubernetes(file: Path) -> None:
     documents = list(yaml.safe_load_all(file.read_text()))
     assert documents
     for document in documents:
@@ -54,7 +54,7 @@ def test_every_manifest_is_in_the_kustomization() -> None:
     assert sorted(listed) == [file.name for file in MANIFESTS if file.name != "kustomization.yaml"]
 
 
-def test_no_container_may_write_or_rise() -> None:
+def test_no_container_may_write_or_gain_privileges() -> None:
     for document in (each for file in MANIFESTS for each in yaml.safe_load_all(file.read_text())):
         pod = document.get("spec", {}).get("template", {}).get("spec")
         for container in (pod or {}).get("containers", []):
@@ -68,7 +68,7 @@ def test_no_container_may_write_or_rise() -> None:
             assert container["resources"]["limits"]["memory"]
 
 
-def test_the_lock_holds_what_the_requirements_ask_for() -> None:
+def test_the_lock_satisfies_the_requirements() -> None:
     locked = dict(
         re.findall(
             r"^([a-z0-9-]+)==([^ ;]+)", (DOCKER / "requirements.lock").read_text(), re.MULTILINE
@@ -78,21 +78,21 @@ def test_the_lock_holds_what_the_requirements_ask_for() -> None:
         line.split("#")[0].strip()
         for line in (REPOSITORY / "requirements.txt").read_text().splitlines()
     ]
-    for asked in (Requirement(line) for line in lines if line):
-        assert locked[asked.name] in asked.specifier, (
-            f"{asked}: the lock has {locked[asked.name]}; make it anew as its first lines say"
+    for required in (Requirement(line) for line in lines if line):
+        assert locked[required.name] in required.specifier, (
+            f"{required}: the lock has {locked[required.name]}; update it as its first lines describe"
         )
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "build.lock"])
-def test_a_lock_names_no_address_and_has_a_hash_for_everything(lock: str) -> None:
+def test_a_lock_names_no_url_and_has_a_hash_for_every_package(lock: str) -> None:
     text = (DOCKER / lock).read_text()
     assert "://" not in text
     for line in re.split(r"\n(?=[a-z0-9])", text):
         assert line.startswith("#") or "--hash=sha256:" in line, line
 
 
-def test_what_the_recipe_copies_is_sent_to_the_engine() -> None:
+def test_the_build_context_has_every_copied_file() -> None:
     sent = {
         line[1:]
         for line in (REPOSITORY / ".dockerignore").read_text().splitlines()

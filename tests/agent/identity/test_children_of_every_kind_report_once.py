@@ -12,7 +12,7 @@ from tests.agent.conftest import KEY
 from tests.agent.families import CALLS
 from tests.agent.programs import run
 from tests.agent.server import Dashboard
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 
 JOB = Path(families.__file__)
@@ -35,7 +35,7 @@ within a second of its end."""
 
 @pytest.mark.parametrize("kind", families.KINDS)
 def test_children_of_each_kind_report_once(
-    kind: str, dashboard: Dashboard, tmp_path: Path, tell: Tell
+    kind: str, dashboard: Dashboard, tmp_path: Path, add_result: AddResult
 ) -> None:
     count = sized(3, 64)
     done = run(
@@ -68,7 +68,7 @@ def test_children_of_each_kind_report_once(
         )
         == expected + 1
     )
-    tell("6", runs=expected, left_on_disk=left)
+    add_result("6", runs=expected, left_on_disk=left)
 
 
 def calls_of(dashboard: Dashboard) -> dict[str, int]:

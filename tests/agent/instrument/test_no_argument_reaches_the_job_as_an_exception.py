@@ -22,7 +22,7 @@ from compilewatch.wire.messages import Report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 
 Window = Callable[[], Report]
@@ -122,7 +122,7 @@ class Handler(logging.Handler):
 
 
 def test_finalizers_signals_and_logging_handlers_may_call_the_agent_at_any_moment(
-    tell: Tell,
+    add_result: AddResult,
 ) -> None:
     RECORDER.start()
     call = compilewatch.watch(echo, name="everywhere")
@@ -160,7 +160,7 @@ def test_finalizers_signals_and_logging_handlers_may_call_the_agent_at_any_momen
     found: dict[str, int] = {}
     for region in RECORDER.rotate(1, 0.0, 1.0).regions:
         found[region.name] = found.get(region.name, 0) + region.calls
-    tell("9", runs=1, rounds=rounds, signals=counted[0])
+    add_result("9", runs=1, rounds=rounds, signals=counted[0])
     assert found == {"everywhere": 2 * rounds + counted[0], "in del": rounds, "in handler": rounds}
 
 

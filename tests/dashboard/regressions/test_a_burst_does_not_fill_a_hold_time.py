@@ -19,7 +19,7 @@ def test_a_burst_of_errors_on_one_of_three_instances_changes_no_verdict(
 
 
 def test_lasting_errors_are_watched_and_rolled_back_without_extra_delay() -> None:
-    case = next(case for case in CASES if case.name == "5 % of calls fail for good")
+    case = next(case for case in CASES if case.name == "5% of calls fail for good")
     assert verdicts(case) == [*CALM, (122, "watch"), (132, "roll_back")]
 
 

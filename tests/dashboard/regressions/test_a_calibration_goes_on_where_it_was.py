@@ -63,5 +63,5 @@ def test_deployments_of_another_judge_are_in_no_table(run: Run, tmp_path: Path) 
         out.write(
             json.dumps(json.loads(file.read_text().splitlines()[0]) | {"judge": "another"}) + "\n"
         )
-    with pytest.raises(SystemExit, match="not watched alike"):
+    with pytest.raises(SystemExit, match="differ in judge"):
         run("--combine", str(file))

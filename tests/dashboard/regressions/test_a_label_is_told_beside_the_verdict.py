@@ -12,7 +12,7 @@ from tests.bench.calibrate_table import GOALS, REFERENCE_TRIALS, UNLIKELY, reach
 from tests.bench.fleet_sim import Fleet
 from tests.bench.judge_trials import watch
 
-ROW = ("fault", "p50 +20 %, 1 v 3+3")
+ROW = ("fault", "p50 +20%, 1 v 3+3")
 LINE = {
     "judge": "j",
     "prior": "learned",
@@ -57,19 +57,19 @@ def test_a_lone_instance_is_labelled_while_the_verdict_waits() -> None:
 def test_a_row_reports_whether_its_goal_lies_within_the_sampling_errors() -> None:
     near = rows([{"p50": 30}] * 28 + [{}] * 32)
     assert any("| 28 of 60, 30 min | 53%: reached |" in line for line in near)
-    assert "1 of 1 rows with a goal reach it within the sampling errors of both." in near
+    assert "1 of 1 rows with a goal reach the goal within the sampling errors of both." in near
     far = rows([{"p50": 30}] * 15 + [{"errors": 30}] * 45)
     assert any("| 15 of 60, 30 min | 53%: missed |" in line for line in far)
-    assert "- p50 +20%, 1 v 3+3: labelled in 15 of 60; 53% is asked" in far
+    assert "- p50 +20%, 1 v 3+3: labelled in 15 of 60; 53% required" in far
 
 
 def test_a_row_that_meets_its_goal_only_within_the_error_of_the_reference_is_listed() -> None:
     found = rows([{"p50": 30}] * 22 + [{}] * 38)
     assert any("| 22 of 60, 30 min | 53%: within both errors |" in line for line in found)
     assert found[-4:-1] == [
-        "1 of 1 rows with a goal reach it within the sampling errors of both.",
-        "1 of those that reach it would not, were what is asked known exactly:",
-        "- p50 +20%, 1 v 3+3: labelled in 22 of 60; 53% is asked",
+        "1 of 1 rows with a goal reach the goal within the sampling errors of both.",
+        "1 of these would miss the goal if the required percentage were exact:",
+        "- p50 +20%, 1 v 3+3: labelled in 22 of 60; 53% required",
     ]
 
 

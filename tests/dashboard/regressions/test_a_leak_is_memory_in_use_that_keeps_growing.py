@@ -24,7 +24,7 @@ def test_growth_of_a_young_process_is_no_leak(name: str) -> None:
 
 
 def test_a_leak_is_watched_and_rolled_back_after_the_second_look() -> None:
-    said = {verdict: minute for minute, verdict in verdicts(BY_NAME["leak of 2 % an hour"])}
+    said = {verdict: minute for minute, verdict in verdicts(BY_NAME["leak of 2% an hour"])}
     assert 90 + 120 + 60 - 5 <= said["watch"] < said["roll_back"] <= 300
 
 

@@ -1,5 +1,5 @@
-"""A BERT of four layers with texts of varying lengths: torch compiles it again with the length as a
-symbol."""
+"""A BERT of four layers with texts of different lengths: torch recompiles the model with a symbolic
+length."""
 
 import compilewatch
 import torch

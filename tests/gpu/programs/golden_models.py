@@ -1,8 +1,8 @@
 """Golden batches after a warm-up: `python tests/gpu/programs/golden_models.py cuda --seconds 540
 --jobs 8`, with the agent's folder and the repository's root on PYTHONPATH. Prints for each model
-how many healthy batches were compared, how many of them failed, and how many planted faults were
-found. Answers 1 where a healthy batch failed or was not compared, a fault was missed, or a model
-was not run."""
+the number of compared healthy batches, of failed healthy batches, and of detected planted faults.
+The exit status is 1 if a healthy batch failed or was not compared, a fault was missed, or a model
+did not run."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ WAYS: dict[str, tuple[tuple[torch.dtype, dict[str, Any]], ...]] = {
 }
 REQUIRED = "required, not comparable"
 ALONE = ("AOTInductor package", REQUIRED)
-"""In a process each: torch 2.11's loader of AOTInductor packages ended the process on an H100 and
-an H200, without the agent too."""
+"""Each in its own process: torch 2.11's loader of AOTInductor packages crashed the process on an
+H100 and an H200, also without the agent."""
 NO_GRAPHS = ("levit_128s",)
-"""It keeps a result from call to call, which torch refuses of a CUDA graph."""
+"""The model keeps a result between calls, which torch does not allow with CUDA graphs."""
 NO_BACKWARD = ("LSTM",)
-"""cuDNN has no backward pass of it in evaluation mode."""
+"""cuDNN has no backward pass for the module in evaluation mode."""
 
 
 class Row(NamedTuple):
-    """Of one model."""
+    """Result of one model."""
 
     name: str
     compared: int
@@ -50,18 +50,19 @@ class Row(NamedTuple):
 
     @property
     def fine(self) -> bool:
-        """Nothing false, nothing missed, and every healthy batch compared."""
+        """True if there is no false failure and no missed fault, and every healthy batch was
+        compared."""
         return not self.false and not self.missed and not self.notes
 
 
 def models() -> dict[str, dict[str, Make]]:
-    """By part and by name."""
+    """Models by part and name."""
     library, vision = of_vision()
     return {library: vision, "transformers": TRANSFORMERS, "torch.nn": TORCH}
 
 
 def tried(part: str, name: str, device: str, faults: int) -> Row:
-    """One model, or one wrapped callable, in a process that may have tried others."""
+    """Tries one model or one wrapped callable; the process may have tried others before."""
     begun = time.monotonic()
     try:
         row = (
@@ -71,7 +72,7 @@ def tried(part: str, name: str, device: str, faults: int) -> Row:
         )
     except NotHere as missing:
         row = Row(name, 0, 0, 0, 0, [f"not run: {missing}"], 0.0)
-    except Exception as error:  # noqa: BLE001 - one model that cannot be run leaves the others
+    except Exception as error:  # noqa: BLE001 - a failing model must not stop the others
         row = Row(
             name,
             0,
@@ -111,7 +112,7 @@ def _model(make: Make, part: str, name: str, device: str, faults: int) -> Row:
         if found.state not in ("failed", FINDING)
     ]
     if not placed:
-        notes.append("no place for a fault")
+        notes.append("no operator for a fault")
     return Row(name, compared, false, len(placed), len(missed), notes + missed, 0.0)
 
 
@@ -160,17 +161,20 @@ def main() -> int:
         "names",
         nargs="*",
         metavar="NAME",
-        help="models, or parts: vision, transformers, torch.nn, wrapped",
+        help="models or parts (vision, transformers, torch.nn, wrapped)",
     )
     parser.add_argument(
-        "--seconds", type=float, default=540.0, help="no model is waited for after so many"
+        "--seconds",
+        type=float,
+        default=540.0,
+        help="stop waiting for models after this number of seconds",
     )
-    parser.add_argument("--jobs", type=int, default=1, help="models at a time")
+    parser.add_argument("--jobs", type=int, default=1, help="number of parallel models")
     parser.add_argument(
         "--faults",
         type=int,
         default=7,
-        help="at most so many faults are planted in a model, the first by inductor",
+        help="maximum number of planted faults per model, the first with inductor",
     )
     options = parser.parse_args()
     asked = [
@@ -180,14 +184,14 @@ def main() -> int:
         if _is_asked(options.names, part, name)
     ]
     where = torch.cuda.get_device_name() if options.device == "cuda" else "a CPU"
-    _say(
+    _print_line(
         f"torch {torch.__version__} on {where}; vision models of {next(iter(parts))}; "
         f"{len(asked)} models, {options.jobs} at a time"
     )
     rows = _run(asked, options)
     late = [name for _, name in asked if name not in rows]
-    _say(
-        f"{'all':32} {_cells(list(rows.values()))}; not run in time: "
+    _print_line(
+        f"{'all':32} {_cells(list(rows.values()))}; not finished in time: "
         f"{', '.join(late) or 'none'}; load {os.getloadavg()[0]:.0f}"
     )
     return (
@@ -208,9 +212,9 @@ def _is_asked(names: list[str], part: str, name: str) -> bool:
 
 
 def _run(asked: list[tuple[str, str]], options: argparse.Namespace) -> dict[str, Row]:
-    """What is done in time; the rest is stopped with its processes."""
+    """Results of the models that finish in time; the others are stopped with their processes."""
     rows: dict[str, Row] = {}
-    _say(f"{'model':32} {'compared':>8} {'false':>6} {'found':>7} {'seconds':>8}")
+    _print_line(f"{'model':32} {'compared':>8} {'false':>6} {'found':>7} {'seconds':>8}")
     pool = ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"))
     alone = {
         name: ProcessPoolExecutor(1, mp_context=get_context("spawn"))
@@ -225,10 +229,12 @@ def _run(asked: list[tuple[str, str]], options: argparse.Namespace) -> dict[str,
         for done in as_completed(runs, timeout=options.seconds):
             try:
                 row = done.result()
-            except BrokenProcessPool:  # one of the models that were under way ended its process: run them one by one to see which
+            except (
+                BrokenProcessPool
+            ):  # one of the running models crashed its process: run them one by one to find it
                 row = Row(runs[done], 0, 0, 0, 0, ["a process of the pool died"], 0.0)
             rows[row.name] = row
-            _say(
+            _print_line(
                 f"{row.name:32} {_cells([row])} "
                 f"{row.seconds:8.0f}{''.join(f'{chr(10)}    {note}' for note in row.notes)}"
             )
@@ -255,7 +261,7 @@ def _cells(rows: list[Row]) -> str:
     )
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(line, flush=True)
 
 

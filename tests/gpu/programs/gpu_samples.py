@@ -1,10 +1,10 @@
-"""Calls a compiled function from some threads for a while and prints one line of JSON for each
-cell: the program's own counts.
+"""Calls a compiled function from some threads for a while and prints one line of JSON per cell with
+the program's own counts.
 
 `python gpu_samples.py SECONDS THREADS,... MODE,... MS,...`, with MODE `wait` (each call waits for
 the GPU) or `ahead` (the host runs two calls ahead of the GPU) and MS the milliseconds of a call.
-Each cell is a region of its own: `THREADS MODE MS`. The agent records to a file, and the program
-prints what the agent reported of each window of a cell too: calls and samples of GPU time."""
+Each cell is a separate region: `THREADS MODE MS`. The agent records to a file, and the program also
+prints the agent's counts for each window of a cell: calls and samples of GPU time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZE = 4096
 
 
 def times_of(milliseconds: float) -> int:
-    """How many matrix products take so long."""
+    """Number of matrix products that take this time."""
     x = torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16)
     for _ in range(20):
         x @ x
@@ -50,7 +50,7 @@ def step_of(products: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tenso
 def call_for(
     seconds: float, mode: str, step: Callable[..., torch.Tensor], counts: list[int]
 ) -> None:
-    """The work of one thread, on a stream of its own."""
+    """The work of one thread, on its own stream."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream), torch.no_grad():
         x, w = (

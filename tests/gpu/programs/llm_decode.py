@@ -1,11 +1,11 @@
-"""Decodes with a small Llama, as transformers compiles it by itself on a GPU, and prints one line
-of JSON: times of the steps.
+"""Decodes with a small Llama, as transformers compiles it automatically on a GPU, and prints one
+line of JSON with the step times.
 
 `python llm_decode.py [SECONDS]`. A step is the time from one token to the next within `generate`,
-in milliseconds. With `asked` in place of SECONDS the program prints `{}` once it is warm, and then
-decodes for as long as each line of its input says, on two of its processors alone: not the first,
-which serve interrupts. Where there is no GPU the program compiles the forward, for transformers
-compiles for GPUs alone."""
+in milliseconds. With `asked` in place of SECONDS, the program prints `{}` when it is warm, then
+decodes for the seconds in each line of its input. It uses two of its processors, not including the
+first, which handle interrupts. Without a GPU the program compiles the forward itself, since
+transformers compiles only for GPUs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIZE = (
 
 
 class Clock(StoppingCriteria):
-    """Notes when each token was there."""
+    """Records the time of each token."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -43,7 +43,7 @@ class Clock(StoppingCriteria):
 
 
 def agent_seconds() -> float:
-    """What the agent's thread used of a processor until now; 0 without one."""
+    """Processor time of the agent's thread until now; 0 without the agent."""
     thread = next(
         (one for one in threading.enumerate() if one.name.startswith("compilewatch")), None
     )
@@ -53,7 +53,7 @@ def agent_seconds() -> float:
 
 
 def make_decoder() -> Callable[[], list[float]]:
-    """A call decodes one answer and returns the seconds of its steps."""
+    """Returns a function that decodes one answer and returns the seconds of its steps."""
     torch.manual_seed(0)
     device = "cuda" if GPU else "cpu"
     model = (
@@ -87,15 +87,15 @@ def make_decoder() -> Callable[[], list[float]]:
 
 
 def keep_to_two_processors() -> None:
-    """For every thread of this process: what differs between processors is no difference between
-    programs."""
+    """Pins every thread of this process, so that differences between processors are not differences
+    between programs."""
     two = set(sorted(os.sched_getaffinity(0))[2:8:4]) or os.sched_getaffinity(0)
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), two)
 
 
 def measure(decode: Callable[[], list[float]], seconds: float) -> dict[str, float]:
-    """The first answer is not measured: clocks of an idle processor and GPU are low."""
+    """The first answer is not measured: the clocks of an idle processor and GPU are low."""
     decode()
     steps: list[float] = []
     began, used = time.perf_counter(), agent_seconds()
@@ -103,7 +103,7 @@ def measure(decode: Callable[[], list[float]], seconds: float) -> dict[str, floa
         steps += decode()[5:]
     took, used = time.perf_counter() - began, agent_seconds() - used
     ordered = sorted(steps)
-    said = {
+    times = {
         "steps": len(steps),
         "start_s": began - BEGAN,
         "median_ms": 1e3 * ordered[len(ordered) // 2],
@@ -112,7 +112,7 @@ def measure(decode: Callable[[], list[float]], seconds: float) -> dict[str, floa
         "p99_ms": 1e3 * ordered[len(ordered) * 99 // 100],
         "agent_cpu_percent": 100 * used / took,
     }
-    return {name: round(value, 4) for name, value in said.items()}
+    return {name: round(value, 4) for name, value in times.items()}
 
 
 def main() -> None:

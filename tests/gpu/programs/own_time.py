@@ -1,5 +1,5 @@
-"""`python own_time.py PROGRAM`: runs it with the agent on, and says at its end what our hooks took
-of the time of its compilations."""
+"""`python own_time.py PROGRAM`: runs the program with the agent enabled, and prints the time of our
+hooks within its compilations at the end."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from compilewatch.recording.recorder import RECORDER
 from compilewatch.sources.dynamo.compilations import Compilations
 
 spent = {"hooks": 0.0, "wall": 0.0, "calls": 0.0}
-"""Seconds of processor time and of the clock, which also runs while other processes of the machine
-do."""
+"""Processor time and wall time in seconds; wall time also includes other processes of the
+machine."""
 
 
 def timed(hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,12 +35,12 @@ def timed(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def main(program: str) -> None:
-    """Every call of our two compile-time hooks is timed; the last line of the output is JSON."""
+    """Times every call of our two compile-time hooks; the last line of the output is JSON."""
     Compilations._on_event = timed(Compilations._on_event)  # type: ignore[method-assign]
     Compilations._on_record = timed(Compilations._on_record)  # type: ignore[method-assign]
     assert compilewatch.init(version="1", interval=2.0)
     runpy.run_path(program, run_name="__main__")
-    time.sleep(1.5)  # the agent's thread meets CUDA and a steady call
+    time.sleep(1.5)  # the agent's thread detects CUDA and sees a steady call
     assert RECORDER.internal_error_count == 0, RECORDER.last_error
     compilewatch.shutdown()
     print(json.dumps(spent), flush=True)

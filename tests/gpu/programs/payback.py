@@ -1,6 +1,6 @@
-"""One process of `tests/gpu/payback.py`: `payback.py MODEL DEVICE ROLE`, which compiles a model of
-random weights and, as `measure`, compares compiled with eager calls by itself, beside the agent;
-prints one line of JSON."""
+"""One process of `tests/gpu/payback.py`: `payback.py MODEL DEVICE ROLE`. Compiles a model with
+random weights and, as `measure`, also compares compiled with eager calls directly, next to the
+agent; prints one line of JSON."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if ROLE == "config":
 GPU = DEVICE == "cuda"
 ROUNDS, PHASE_SECONDS = 5, 1.5
 READ_SECONDS = 1.7
-"""By then the agent has read what the GPU finished: it looks every second."""
+"""Seconds until the agent has read the finished GPU work: it polls every second."""
 live_results.REPORT_INTERVAL_S = 0.2
 
 
 def built() -> tuple[Any, Any]:
-    """The model and a batch that keeps a GPU busy for milliseconds."""
+    """The model, and a batch that keeps a GPU busy for milliseconds."""
     torch.manual_seed(0)
     kind = torch.bfloat16 if GPU else torch.float32
     if NAME == "gpt2":
@@ -61,8 +61,7 @@ def wait() -> None:
 
 
 def seconds_of(call: Callable[[], Any], calls: int) -> float:
-    """Seconds per call of so many without a pause, by CUDA events, as nobody but the GPU knows
-    them."""
+    """Seconds per call in a tight loop of `calls`, measured by CUDA events."""
     wait()
     if not GPU:
         began = time.perf_counter()
@@ -79,8 +78,8 @@ def seconds_of(call: Callable[[], Any], calls: int) -> float:
 
 
 def asleep(call: Callable[[], Any]) -> tuple[float, bool]:
-    """Host seconds of a call while the GPU is busy for about a third of a second, and whether that
-    still was when the call had returned."""
+    """Host seconds of a call while the GPU is busy for about a third of a second, and whether the
+    GPU was still busy when the call returned."""
     wait()
     if GPU:
         torch.cuda._sleep(600_000_000)
@@ -95,7 +94,7 @@ def asleep(call: Callable[[], Any]) -> tuple[float, bool]:
 
 
 def measured(model: Any, compiled: Any, batch: Any) -> dict[str, Any]:
-    """Eager and compiled phases in turn."""
+    """Alternating eager and compiled phases."""
     eager_calls = max(10, int(PHASE_SECONDS / seconds_of(lambda: model(batch), 5)))
     compiled_calls = max(10, int(PHASE_SECONDS / seconds_of(lambda: compiled(batch), 5)))
     both = [
@@ -115,8 +114,8 @@ def measured(model: Any, compiled: Any, batch: Any) -> dict[str, Any]:
 
 
 def shadowed(compiled: Any, batch: Any) -> dict[str, Any]:
-    """Live calls of which a fifth runs eager too; then what a drawn call costs the host, and
-    whether it waits for the GPU."""
+    """Live calls, a fifth of them also in eager mode; then the host time of a sampled call, and
+    whether the call waits for the GPU."""
     often = compilewatch.shadow(compiled, rate=0.2)
     until = time.perf_counter() + 4.0
     while time.perf_counter() < until:
@@ -160,8 +159,8 @@ def _passing(fn: Any, calls: int = 100_000) -> float:
 
 
 def planted() -> dict[str, Any]:
-    """NaN in one answer, found while nobody waits; and a graph captured of a callable whose every
-    answer is looked through."""
+    """NaN in one result, found without waiting for the GPU; and a captured graph of a callable
+    whose results are all checked."""
     nan_check.SAMPLE_INTERVAL = 1
     divide = compilewatch.watch(torch.compile(lambda x: x / x), name="divide", finite=True)
     ones, zeros = torch.ones(1000, device=DEVICE), torch.zeros(1000, device=DEVICE)
@@ -172,7 +171,7 @@ def planted() -> dict[str, Any]:
     time.sleep(READ_SECONDS)
     divide(ones)
     time.sleep(READ_SECONDS)
-    found = {"host": took, "returned_while_gpu_busy": still, "captured": "not tried on the CPU"}
+    found = {"host": took, "returned_while_gpu_busy": still, "captured": "not tested on the CPU"}
     return {**found, "captured": _captured()} if GPU else found
 
 
@@ -199,14 +198,14 @@ def _captured() -> str:
     return (
         "works"
         if same
-        else f"replays something else: {answer[0, :3].tolist()} instead of {plain[0, :3].tolist()}"
+        else f"replays another result: {answer[0, :3].tolist()} instead of {plain[0, :3].tolist()}"
     )
 
 
 def main() -> None:
     model, batch = built()
     compiled = compilewatch.compile(model, name=NAME)
-    said: dict[str, Any] = {
+    results: dict[str, Any] = {
         "torch": torch.__version__,
         "gpu": torch.cuda.get_device_name(0) if GPU else "",
     }
@@ -216,19 +215,19 @@ def main() -> None:
         began = time.perf_counter()
         compiled(batch)
         wait()
-        said["first_call"] = time.perf_counter() - began
+        results["first_call"] = time.perf_counter() - began
         compilewatch.ready()
         for _ in range(3):
             compiled(batch)
         if ROLE == "measure":
-            time.sleep(2.2)  # the agent looks every second whether the job has started CUDA
-            said["direct"] = measured(model, compiled, batch)
-            said["baseline"] = compilewatch.eager_baseline(compiled, batch, calls=50).text
-            said["shadow"] = shadowed(compiled, batch)
-            said["finite"] = planted() if NAME == "gpt2" else {}
+            time.sleep(2.2)  # the agent checks every second whether the job has started CUDA
+            results["direct"] = measured(model, compiled, batch)
+            results["baseline"] = compilewatch.eager_baseline(compiled, batch, calls=50).text
+            results["shadow"] = shadowed(compiled, batch)
+            results["finite"] = planted() if NAME == "gpt2" else {}
     wait()
     compilewatch.shutdown()
-    print(json.dumps(said))
+    print(json.dumps(results))
 
 
 main()

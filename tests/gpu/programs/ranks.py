@@ -1,4 +1,4 @@
-"""One rank of a DDP job: three steps, and a cache folder of its own, which the caller may have
+"""One rank of a DDP job: three steps with its own cache folder, which the caller may have
 emptied."""
 
 import os
@@ -11,8 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 class Net(torch.nn.Module):
-    """A class of the job's own: behind the graph break in DDP, torch leaves a bare `Sequential`
-    eager."""
+    """A class of the job: behind the graph break in DDP, torch leaves a bare `Sequential` eager."""
 
     def __init__(self) -> None:
         super().__init__()

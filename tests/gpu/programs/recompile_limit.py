@@ -1,5 +1,5 @@
-"""Twelve lengths compiled one by one until torch refuses, and twenty further ones that run eager
-without a word."""
+"""Twelve lengths that are compiled one by one until torch reaches the limit, and twenty more that
+run eager silently."""
 
 import compilewatch
 import torch

@@ -1,5 +1,5 @@
-"""CUDA graphs that are recorded again and again: for twelve sizes, and because a parameter is
-replaced before each step."""
+"""CUDA graphs that are recorded repeatedly: for twelve sizes, and because a parameter is replaced
+before each step."""
 
 import compilewatch
 import torch
@@ -11,7 +11,7 @@ def scaled(x: torch.Tensor) -> torch.Tensor:
 
 sizes = compilewatch.compile(scaled, mode="reduce-overhead", dynamic=True)
 layer = torch.nn.Linear(64, 64).cuda()
-# the old parameters: a new one that took the place of an old one would find a graph recorded for
+# the old parameters: a new parameter at the address of an old one would find a graph recorded for
 # that address
 kept = []
 replaced = compilewatch.compile(layer, name="layer", mode="reduce-overhead")

@@ -1,4 +1,4 @@
-"""A graph of which no part can be recorded: torch neither logs nor counts that it records none."""
+"""A graph without any recordable part: torch neither logs nor counts the missing recording."""
 
 import compilewatch
 import torch

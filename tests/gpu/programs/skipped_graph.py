@@ -1,4 +1,4 @@
-"""A function that writes into its input: torch says so and records no CUDA graph."""
+"""A function that writes to its input: torch logs this and records no CUDA graph."""
 
 import compilewatch
 import torch

@@ -1,5 +1,5 @@
-"""Three steps of training of a tiny ViT: forward and backward are compiled, each with a record of
-its own or together."""
+"""Three training steps of a tiny ViT: forward and backward are compiled, with separate records or a
+common one."""
 
 import compilewatch
 import timm

@@ -16,7 +16,7 @@ from tests.agent.conftest import KEY
 from tests.agent.server import Dashboard, Reply, assert_sent_once
 from tests.faults.jobs import Jobs
 from tests.faults.ledger import ledger_read
-from tests.faults.results import Tell
+from tests.faults.results import AddResult
 from tests.faults.size import sized
 from tests.faults.test_a_full_disk_is_a_503 import fill, small_disk
 from tests.flow.stack import wait_for
@@ -78,7 +78,7 @@ def test_only_refused_windows_and_the_open_window_are_lost(
     jobs: Jobs,
     disk: Path,
     seed: int,
-    tell: Tell,
+    add_result: AddResult,
 ) -> None:
     print(f"seed {seed}")
     chance, state = random.Random(seed), kind(disk)
@@ -89,7 +89,7 @@ def test_only_refused_windows_and_the_open_window_are_lost(
     dashboard.scripts = []
     jobs.sweep()
     figures = compared(dashboard, jobs)
-    tell("37", **figures, said=said)
+    add_result("37", **figures, said=said)
     assert said > 0 < figures["kept"]
 
 
@@ -109,17 +109,20 @@ def one_job(
     state.refuse()
     if chance.random() < 0.7:
         wait_for(
-            "the refusal is logged", lambda: REFUSED in jobs.said(process), seconds=60, every=0.02
+            "the refusal is logged",
+            lambda: REFUSED in jobs.output(process),
+            seconds=60,
+            every=0.02,
         )
     time.sleep(chance.uniform(0.0, 0.4))
     if chance.random() < 0.5:
         state.allow()
         time.sleep(chance.uniform(0.0, 0.6))
-    assert process.poll() is None, jobs.said(process)
+    assert process.poll() is None, jobs.output(process)
     process.kill()
     process.wait(60)
     state.allow()
-    lines = [line for line in jobs.said(process).splitlines() if line.startswith(REFUSED)]
+    lines = [line for line in jobs.output(process).splitlines() if line.startswith(REFUSED)]
     assert len(lines) <= 1
     assert all(state.why in line for line in lines)
     return len(lines)
