@@ -7,7 +7,7 @@ AT_ONCE = $(shell $(PYTHON) -c 'import os; print(min(7, 1 + (os.cpu_count() or 1
 # The tests start hundreds of processes: without stored bytecode, each of them would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-machine test-sqlite test-browser test-postgresql faults frameworks check format bench shots calibrate image-check fuzz gpu gpu-ranks clean
+.PHONY: help demo up test test-machine test-sqlite test-browser test-postgresql faults frameworks engines pages check format bench shots calibrate image-check fuzz gpu gpu-ranks clean
 
 help:  ## this list
 	@echo "compilewatch"
@@ -73,6 +73,13 @@ faults: $(VENV)/.tests  ## the fault list in full length (hours); continues afte
 
 frameworks: $(VENV)/.tests  ## the long forms of the tests with serving and training frameworks (minutes)
 	COMPILEWATCH_TEST_FRAMEWORKS=full COMPILEWATCH_TEST_DATABASE=postgresql $(PYTEST) $(SLOWEST) -m frameworks_only tests/agent tests/flow
+
+engines: $(VENV)/.tests  ## the long forms of the tests with torch's compilers (minutes)
+	COMPILEWATCH_TEST_ENGINES=full $(PYTEST) $(SLOWEST) $(BESIDE) -m engines_only tests/agent
+
+pages: export COMPILEWATCH_TEST_DATABASE = postgresql
+pages: $(VENV)/.tests  ## every test of pages and accounts on PostgreSQL, where `make test` runs one for each query (minutes)
+	COMPILEWATCH_TEST_PAGES=full $(PYTEST) $(SLOWEST) $(BESIDE) tests/dashboard/access tests/dashboard/accounts tests/dashboard/serving tests/dashboard/ui
 
 check: $(VENV)/.tests  ## lint, format, types, imports, sizes, language, templates: exactly what CI checks
 	$(BIN)/ruff check .

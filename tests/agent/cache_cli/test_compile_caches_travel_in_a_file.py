@@ -115,6 +115,7 @@ def altered(folder: Path, name: str, before: bytes, after: bytes) -> str:
     return name
 
 
+@pytest.mark.engines_only
 def test_a_file_of_another_torch_is_not_loaded_and_the_check_agrees(folder: Path) -> None:
     other = altered(folder, "other.cache", b'"torch": "2.', b'"torch": "1.')
     done = on_machine("fourth", folder, "cache", "load", other)

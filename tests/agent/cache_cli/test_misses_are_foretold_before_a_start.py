@@ -105,6 +105,7 @@ def test_a_changed_variable_that_changes_an_option_is_named_and_the_start_misses
     assert compilation.miss == "env TORCHINDUCTOR_MAX_AUTOTUNE_GEMM"
 
 
+@pytest.mark.engines_only
 def test_a_variable_set_to_the_default_is_no_certain_miss(place: Path) -> None:
     code, outlook = check(place, TORCHINDUCTOR_MAX_AUTOTUNE="0")
     assert (code, outlook["misses"], outlook["possible"]) == (
@@ -121,6 +122,7 @@ def test_a_folder_without_the_entries_of_earlier_runs_is_named(place: Path, tmp_
     assert missed.startswith(f"cache folder {tmp_path} holds none of the ")
 
 
+@pytest.mark.engines_only
 def test_people_read_lines_instead_of_json(place: Path) -> None:
     done = command("cache-check", "--model", "ranker", folder=place, SPOOL=str(place / "spool"))
     assert "compared with the last run of ranker on this machine" in done.stdout

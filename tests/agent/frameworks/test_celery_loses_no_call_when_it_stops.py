@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.agent.frameworks.services import calls_by_pid, endings, instances, serving
 from tests.agent.programs import environment
 from tests.agent.server import Dashboard
@@ -71,6 +73,7 @@ def ask(folder: Path) -> dict[int, int]:
     return {int(pid): count for pid, count in json.loads(done.stdout).items()}
 
 
+@pytest.mark.frameworks_only
 def test_processes_of_the_pool_before_and_after_they_are_replaced(
     tmp_path: Path, dashboard: Dashboard
 ) -> None:

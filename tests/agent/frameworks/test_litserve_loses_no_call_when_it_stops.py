@@ -12,6 +12,8 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.agent.frameworks.services import calls_by_pid, endings, instances, serving
 from tests.agent.server import Dashboard
 
@@ -36,6 +38,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.frameworks_only
 def test_workers_before_and_after_a_restart(tmp_path: Path, dashboard: Dashboard) -> None:
     asked: Counter[str] = Counter()
     for _ in range(2):
@@ -51,6 +54,7 @@ def test_workers_before_and_after_a_restart(tmp_path: Path, dashboard: Dashboard
     assert endings(dashboard)
 
 
+@pytest.mark.frameworks_only
 def test_workers_orphaned_by_sigterm_report_their_calls_when_they_end(
     tmp_path: Path, dashboard: Dashboard
 ) -> None:

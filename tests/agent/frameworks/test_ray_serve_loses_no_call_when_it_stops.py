@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.agent.conftest import KEY
 from tests.agent.frameworks.services import calls_by_pid, instances
 from tests.agent.programs import environment
@@ -41,6 +43,7 @@ print("ASKED", json.dumps(asked))
 """
 
 
+@pytest.mark.frameworks_only
 def test_replicas_before_and_after_a_new_version(tmp_path: Path, dashboard: Dashboard) -> None:
     (tmp_path / "job.py").write_text(JOB)
     variables = {

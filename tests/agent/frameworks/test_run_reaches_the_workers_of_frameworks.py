@@ -80,8 +80,10 @@ def output(folder: Path, dashboard: Dashboard, program: str, *words: str) -> str
     "launcher",
     [
         "torchrun",
-        "python -m torch.distributed.run",
-        "accelerate launch --num_cpu_threads_per_process 1",
+        pytest.param("python -m torch.distributed.run", marks=pytest.mark.frameworks_only),
+        pytest.param(
+            "accelerate launch --num_cpu_threads_per_process 1", marks=pytest.mark.frameworks_only
+        ),
     ],
 )
 def test_each_worker_of_a_launcher_reports_and_the_launcher_does_not(
@@ -100,6 +102,7 @@ def test_each_worker_of_a_launcher_reports_and_the_launcher_does_not(
     ) in ([1], [0, 1])
 
 
+@pytest.mark.frameworks_only
 def test_each_replica_of_ray_serve_reports(tmp_path: Path, dashboard: Dashboard) -> None:
     said = output(tmp_path, dashboard, SERVE, "python", "job.py")
     asked = json.loads(said.partition("ASKED ")[2])

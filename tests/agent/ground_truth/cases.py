@@ -8,6 +8,23 @@ from pathlib import Path
 
 PROGRAMS = Path(__file__).parent / "programs"
 COLD, WARM = "cold", "warm"
+IN_EACH_RUN = {
+    "first_compile",
+    "recompile",
+    "guards",
+    "limit",
+    "break_explicit",
+    "unsupported",
+    "backend_raises",
+    "fullgraph_error",
+    "training_step",
+    "data_parallel",
+    "regional",
+    "threads",
+    "every_way",
+}
+"""Programs that `make test` runs: each measure and each kind of start once. `make engines` runs all
+programs."""
 
 
 @dataclass(frozen=True)

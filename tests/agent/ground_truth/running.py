@@ -14,6 +14,7 @@ from compilewatch.wire.messages import Identity, Report, Request
 
 from tests.agent.ground_truth.cases import COLD, PROGRAMS, WARM, Case
 from tests.agent.ground_truth.trace import Trace, traces_read
+from tests.environment import QUICK_INDUCTOR
 
 LIMIT = 170.0
 AGENTS = PROGRAMS.parents[3] / "agents"
@@ -59,10 +60,7 @@ def _run(case: Case, start: str, folder: Path, limit: float) -> Run:
         "COMPILEWATCH_MODEL": case.name,
         "TORCH_TRACE": str(traces),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
-        # Neither setting changes the compiled code: one saves a pool of workers, the other a
-        # process that tests vector instructions.
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        "TORCHINDUCTOR_VEC_ISA_OK": "1",
+        **QUICK_INDUCTOR,
         "OMP_NUM_THREADS": "1",
     }
     command = [sys.executable, *case.command]

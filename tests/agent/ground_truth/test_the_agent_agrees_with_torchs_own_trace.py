@@ -8,14 +8,24 @@ from pathlib import Path
 import pytest
 from compilewatch.wire.messages import Identity, Report
 
-from tests.agent.ground_truth.cases import CASES, COLD, PROGRAMS, WARM, Case
+from tests.agent.ground_truth.cases import CASES, COLD, IN_EACH_RUN, PROGRAMS, WARM, Case
 from tests.agent.ground_truth.running import AGENTS, Recorded, Run, run_twice
 from tests.agent.ground_truth.table import Row, rows_of
 from tests.machine import need
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case,
+            id=case.name,
+            marks=() if case.name in IN_EACH_RUN else pytest.mark.engines_only,
+        )
+        for case in CASES
+    ],
+)
 def test_every_row_agrees_or_is_explained(case: Case, tmp_path: Path) -> None:
     starts: tuple[str, ...] = (
         COLD,
@@ -30,6 +40,7 @@ def test_every_row_agrees_or_is_explained(case: Case, tmp_path: Path) -> None:
 
 
 def test_every_program_is_a_case() -> None:
+    assert {case.name for case in CASES} > IN_EACH_RUN
     assert {file.stem for file in PROGRAMS.glob("*.py")} == {case.name for case in CASES}
     assert len(CASES) >= 25
 

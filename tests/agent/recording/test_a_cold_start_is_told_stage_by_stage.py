@@ -103,6 +103,7 @@ def test_a_start_is_reported_again_at_ready(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.engines_only
 def test_a_torch_imported_before_init_is_part_of_the_time_before(tmp_path: Path) -> None:
     (told,), _, _ = starts(tmp_path, LATE.format(backend="eager", more=""))
     assert list(told["stages"]) == [

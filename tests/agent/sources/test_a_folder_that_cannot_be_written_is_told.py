@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from compilewatch.wire.cache_miss_causes import EMPTY_FOLDER
 
+from tests.environment import QUICK_INDUCTOR
+
 JOB = """
 import sys
 import compilewatch
@@ -78,7 +80,11 @@ class Host:
             for name, value in os.environ.items()
             if not name.startswith(("TORCH", "TRITON", "OMP_", "COMPILEWATCH_"))
         }
-        own = {"TORCHINDUCTOR_CACHE_DIR": str(self.caches), "COMPILEWATCH_SPOOL": str(self.folder)}
+        own = {
+            **QUICK_INDUCTOR,
+            "TORCHINDUCTOR_CACHE_DIR": str(self.caches),
+            "COMPILEWATCH_SPOOL": str(self.folder),
+        }
         command = [sys.executable, str(program), str(report)]
         subprocess.run(
             command,
@@ -120,6 +126,7 @@ def test_a_folder_of_another_user_is_named_until_it_can_be_written(host: Host) -
     assert host.cause() == ("", "read and write")
 
 
+@pytest.mark.engines_only
 def test_a_read_only_folder_is_no_miss_while_it_holds_the_requested_entry(host: Host) -> None:
     assert host.cause() == ("no earlier run is known", "read and write")
     host.allow(0o555, "")
@@ -144,6 +151,7 @@ def test_entries_lost_on_a_full_disk_are_reported_although_the_folder_is_writabl
     assert host.cause() == (WAS_UNWRITABLE, "read and write")
 
 
+@pytest.mark.engines_only
 def test_a_remote_cache_that_accepts_nothing_is_not_blamed_on_the_folder(host: Host) -> None:
     assert host.cause(REMOTE_AWAY)[0] == "no earlier run is known"
     assert host.cause(REMOTE_AWAY) == ("", "read and write")

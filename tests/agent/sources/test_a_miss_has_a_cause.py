@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.environment import QUICK_INDUCTOR
+
 JOB = """
 import sys
 import compilewatch
@@ -47,6 +49,7 @@ class Host:
             if not name.startswith(("TORCH", "TRITON", "OMP_", "COMPILEWATCH_"))
         }
         own = {
+            **QUICK_INDUCTOR,
             "TORCHINDUCTOR_CACHE_DIR": str(self.caches),
             "COMPILEWATCH_SPOOL": str(self.folder),
             **environment,
@@ -118,12 +121,14 @@ def test_another_folder_for_triton_is_no_miss(host: Host, tmp_path: Path) -> Non
             {"TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS": "ATEN,CPP,ATEN"},
             "env TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS",
         ),
-        ({"OMP_NUM_THREADS": "1"}, "env OMP_NUM_THREADS"),
+        pytest.param(
+            {"OMP_NUM_THREADS": "1"}, "env OMP_NUM_THREADS", marks=pytest.mark.engines_only
+        ),
         (
             {"before": "torch._inductor.config.epilogue_fusion = False"},
             "inductor_config: epilogue_fusion",
         ),
-        ({"graph": "x @ x @ x"}, "graph"),
+        pytest.param({"graph": "x @ x @ x"}, "graph", marks=pytest.mark.engines_only),
         ({"size": 8}, "inputs of the graph: their number, sizes, types or devices"),
     ],
     ids=["variable", "threads", "option", "graph", "sizes"],

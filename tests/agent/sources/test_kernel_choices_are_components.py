@@ -51,6 +51,7 @@ def reported(
 
 @pytest.mark.needs("a C++ compiler")
 @pytest.mark.timeout(175)
+@pytest.mark.engines_only
 def test_processes_that_chose_another_kernel_differ_only_in_that_component(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.agent.programs import environment
 
 RANKS = 2
@@ -24,6 +26,7 @@ torch.distributed.destroy_process_group()
 """
 
 
+@pytest.mark.engines_only
 def test_each_rank_reports_that_its_calls_met_no_graph(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(JOB)
     words = [

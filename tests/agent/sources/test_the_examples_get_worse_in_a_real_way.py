@@ -46,6 +46,7 @@ def every(reports: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return [entry for report in reports for entry in report.get(name, [])]
 
 
+@pytest.mark.engines_only
 def test_a_version_that_pads_runs_compiled(tmp_path: Path) -> None:
     reports = run(tmp_path / "reports", "serve.py", "--seconds", "2")
     regions = every(reports, "regions")
@@ -71,6 +72,7 @@ def test_a_version_that_forgets_to_pad_runs_partly_eager(tmp_path: Path) -> None
     assert any(compile.get("in_request") for compile in every(reports, "compiles"))
 
 
+@pytest.mark.engines_only
 def test_a_training_version_that_checks_its_activations_breaks_its_graph(tmp_path: Path) -> None:
     reports = run(tmp_path / "reports", "train.py", "--seconds", "4", "--fault", "graph-break")
     breaks = [finding for finding in every(reports, "findings") if finding["kind"] == "graph_break"]
