@@ -12,8 +12,7 @@ class AlertsConfig(AppConfig):
     def ready(self) -> None:
         """Connects the receivers for joined deployments and accepted versions; they run in the
         sender's transaction."""
-        from dashboard.alerts.joined import alerts_repoint  # noqa: PLC0415
-        from dashboard.alerts.receivers import close_accepted_alerts  # noqa: PLC0415
+        from dashboard.alerts.receivers import alerts_repoint, close_accepted_alerts  # noqa: PLC0415
         from dashboard.fleet.signals import deployments_joined  # noqa: PLC0415  # models load after the apps
         from dashboard.regressions.signals import version_accepted  # noqa: PLC0415
 

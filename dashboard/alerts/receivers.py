@@ -1,5 +1,4 @@
-"""Accepted versions: when a person accepts a version as the new baseline, its alerts close with the
-text of the note."""
+"""Signal receivers of alerts: they run in the sender's transaction."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ from typing import Any
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState
 from dashboard.alerts.services.transitions import alert_close, lock_project
+from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import BaselineChoice
 
 
@@ -27,3 +27,26 @@ def close_accepted_alerts(
         alert_close(
             alert=alert, outcome=AlertOutcome.ACCEPTED, text=text, actor_name=actor.get_username()
         )
+
+
+def alerts_repoint(sender: type[Deployment], gone: Deployment, kept: Deployment, **_: Any) -> None:
+    """Moves alerts to the kept deployment. If both deployments have an open alert with the same
+    cause, the alert of the kept one continues and the other is closed."""
+    lock_project(
+        kept.project_id
+    )  # Lock before reading the alerts: a person or a verdict may be changing them.
+    open_now = {
+        alert.cause: alert
+        for alert in Alert.objects.filter(deployment=kept).exclude(state=AlertState.RESOLVED)
+    }
+    for alert in Alert.objects.filter(deployment=gone).order_by("pk"):
+        alert.deployment = kept
+        other = open_now.get(alert.cause)
+        if other is None or alert.state == AlertState.RESOLVED:
+            alert.save(update_fields=["deployment"])
+        else:  # alert_close saves the move: a deployment has at most one open alert per cause.
+            text = (
+                f"Late data shows that A-{other.number} is about the same deployment. "
+                f"A-{other.number} continues."
+            )
+            alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=text)

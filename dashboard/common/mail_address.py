@@ -19,6 +19,6 @@ def mail_address_check(text: str) -> None:
         raise ValueError("this is not a mail address.") from error
     if '"' in text or not text.isprintable():
         raise ValueError(
-            "this mail address is not supported: expected one without quotation marks and "
-            "control characters."
+            "this is not a mail address that compilewatch supports: expected one without "
+            "quotation marks and control characters."
         )

@@ -231,3 +231,15 @@ def _format_error(error: Exception, where: str) -> str:
         if path or where
         else str(error)
     )
+
+
+@dataclass(slots=True)
+class StoreResult:
+    """The ranges to acknowledge, the number after the highest one, and the permanent refusals.
+    `held` lists all durable ranges of the sender; None if no number below the next one is missing.
+    """
+
+    acked: list[SeqRange]
+    next_seq: int
+    rejected: list[Rejected]
+    held: list[SeqRange] | None = None

@@ -19,7 +19,7 @@ from dashboard.common import clock
 from dashboard.common.failpoints import crash_point
 from dashboard.common.log_throttle import LogThrottle
 from dashboard.ingest.admission import ADMISSION, quota_check
-from dashboard.ingest.batch import Batch, batch_read
+from dashboard.ingest.batch import Batch, StoreResult, batch_read
 from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.commands import CommandTarget, list_live_commands
 from dashboard.ingest.group_commit import COMMITTER
@@ -32,7 +32,6 @@ from dashboard.ingest.request_checks import (
     key_require,
     method_check,
 )
-from dashboard.ingest.stored import StoreResult
 from dashboard.projects.key_auth import VerifiedKey
 
 logger = logging.getLogger(__name__)

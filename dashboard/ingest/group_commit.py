@@ -28,12 +28,11 @@ from django.db import (
 )
 
 from dashboard.ingest.admission import ADMISSION
-from dashboard.ingest.batch import Batch
+from dashboard.ingest.batch import Batch, StoreResult
 from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.intake_counters import drain_intake, record_commit, restore_intake
 from dashboard.ingest.refusal_counters import drain_refusals, restore_refusals
 from dashboard.ingest.services import intake_write, refusals_write, reports_append, reports_store
-from dashboard.ingest.stored import StoreResult
 
 logger = logging.getLogger(__name__)
 

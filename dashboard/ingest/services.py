@@ -14,10 +14,9 @@ from dashboard.common.counters import totals_add
 from dashboard.common.failpoints import crash_point
 from dashboard.common.write_lock import write_transaction
 from dashboard.ingest import sql
-from dashboard.ingest.batch import Batch, ReportItem
+from dashboard.ingest.batch import Batch, ReportItem, StoreResult
 from dashboard.ingest.intake_counters import IntakeCounts
 from dashboard.ingest.sequence_ranges import COVERED, NEW, Coverage
-from dashboard.ingest.stored import StoreResult
 
 _REJECTION_TEXTS = {
     "partial_overlap": "seq: overlaps a range that is already acknowledged",

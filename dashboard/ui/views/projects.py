@@ -18,9 +18,9 @@ from dashboard.accounts.services import user_build, user_store
 from dashboard.accounts.sign_in import sign_in_by_password
 from dashboard.common.write_lock import write_transaction
 from dashboard.projects.invitations import InvitationError, find_invitation, invitation_accept
-from dashboard.projects.making import ProjectError, project_create_from_name
 from dashboard.projects.models import Invitation, Member, Role
 from dashboard.projects.selectors import may_create_projects, role_includes
+from dashboard.projects.services import ProjectError, project_create_from_name
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from compilewatch.wire.messages import Request
 
-from dashboard.alerts import joined
+from dashboard.alerts import receivers
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind
 from dashboard.alerts.services.transitions import lock_project
 from dashboard.common import clock
@@ -141,7 +141,7 @@ def test_channels_that_got_the_ended_alert_are_notified_of_its_end(
     )
     held: list[int] = []
     monkeypatch.setattr(
-        joined,
+        receivers,
         "lock_project",
         lambda project_id: (held.append(project_id), lock_project(project_id)),
     )
