@@ -94,7 +94,7 @@ def test_the_alert_page_contains_the_evidence_and_the_runbook(
 def test_the_chart_shows_one_version_if_there_is_no_other(signed_in: Client, made: Made) -> None:
     diverged(made)
     text = shown(signed_in, "/p/ranking/alerts/2/")
-    assert "p50 of both versions" not in text and "p50 of <bdi>1</bdi>" in text
+    assert "p50 by version" not in text and "p50 of <bdi>1</bdi>" in text
 
 
 def test_the_title_and_the_fleet_do_not_show_different_numbers_of_ranks(
