@@ -63,12 +63,12 @@ def test_versions_are_chosen_and_swapped(
 ) -> None:
     page = opened(sign_in(user), live_server, made)
     page.get_by_role("link", name="Swap versions").click()
-    expect(page.get_by_text("There is no verdict on")).to_be_visible()
-    page.get_by_role("link", name="see that verdict").click()
+    expect(page.get_by_text("No verdict for")).to_be_visible()
+    page.get_by_role("link", name="View the original comparison").click()
     expect(page.locator("#intervals")).to_be_visible()
     page.get_by_label("Baseline").select_option(label="2026.10.9")
     page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_text("They did not run at the same time")).to_be_visible()
+    expect(page.get_by_text("The versions did not run at the same time")).to_be_visible()
 
 
 def test_the_page_is_accessible(
@@ -120,7 +120,7 @@ def test_without_the_chart_library_the_tables_open_automatically(
     page.goto(live_server.url + made.url("compare"))
     page.locator("#strip").scroll_into_view_if_needed()
     expect(page.locator("#strip")).to_contain_text("did not load")
-    expect(page.get_by_role("region", name="Every instance, as a table")).to_be_visible()
+    expect(page.get_by_role("region", name="p50 per instance, as a table")).to_be_visible()
     assert all("ERR_FAILED" in complaint for complaint in complaints)
     complaints.clear()
 
@@ -135,7 +135,7 @@ def test_the_chart_library_is_fetched_when_a_chart_comes_into_view_and_nothing_m
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     page.goto(live_server.url + made.url("compare"), wait_until="networkidle")
     assert fetched == []
-    expect(page.locator("#strip")).to_have_text("The chart follows.")
+    expect(page.locator("#strip")).to_have_text("Loading chart…")
     places = (
         "[...document.querySelectorAll('main section')].map((one) => "
         "one.getBoundingClientRect().top + scrollY)"

@@ -73,10 +73,10 @@ def test_one_click_shows_version_and_start_and_a_second_shows_the_hosts(
     expect(page.get_by_role("heading", level=1)).to_contain_text("2026.11.3")
     main = page.locator("main")
     expect(main).to_contain_text("on all 4 instances")
-    expect(main).to_contain_text("Send calls back to 2026.11.2")
+    expect(main).to_contain_text("Route traffic back to 2026.11.2")
     expect(main).to_contain_text("kubectl argo rollouts undo ranker")
     expect(page.locator(".tl")).to_contain_text("2026.11.3 deployed")
-    page.get_by_role("link", name="Its instances").click()
+    page.get_by_role("link", name="Instances", exact=True).click()
     hosts = set(
         Instance.objects.filter(version=made.versions["2026.11.3"]).values_list("host", flat=True)
     )
@@ -103,8 +103,8 @@ def test_the_whole_way_from_the_fleet_to_resolved(
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Alerts").click()
     page.get_by_role("link", name="A-7").click()
     for action, question, answer in (
-        ("Acknowledge", "What are you doing about it?", "rolling back"),
-        ("Resolve", "What ended it?", "rolled back by hand"),
+        ("Acknowledge", "Note (optional)", "rolling back"),
+        ("Resolve", "Resolution note", "rolled back by hand"),
     ):
         page.locator("summary", has_text=action).click()
         page.get_by_label(question).fill(answer)

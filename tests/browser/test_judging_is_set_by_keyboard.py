@@ -48,8 +48,8 @@ def test_a_version_is_accepted_with_a_note(
     page.goto(page.url + f"models/{alert.deployment.model_id}/")
     page.locator("summary", has_text="Accept").focus()
     page.keyboard.press("Enter")
-    page.get_by_label("Why is this the new normal?").fill("More work per call")
-    page.get_by_role("button", name="Accept as the new normal").click()
-    expect(page.get_by_text("Accepted as the new normal by mara")).to_be_visible()
+    page.get_by_label("Reason", exact=True).fill("More work per call")
+    page.get_by_role("button", name="Accept as new baseline").click()
+    expect(page.get_by_text("Accepted as new baseline by mara")).to_be_visible()
     expect(page.get_by_text("More work per call")).to_be_visible()
     assert BaselineChoice.objects.get().kind == "accept"

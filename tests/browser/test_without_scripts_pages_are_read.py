@@ -42,7 +42,9 @@ def test_every_page_shows_its_answer(page: Page, live_server: LiveServer, made: 
         made.pair("2026.11.2", "2026.11.3"): "its p50 is 31% slower",
         made.url(f"versions/{worse.pk}/"): "its p50 is 31% slower",
         made.url("instances/"): instance.host,
-        made.url(f"instances/{instance.instance_id}/"): "Frames of it run eager until it restarts.",
+        made.url(
+            f"instances/{instance.instance_id}/"
+        ): "Some frames run eager until the process restarts.",
         project + "findings/": "candidates.size(0)",
         project + "setup/": "Reports arrive.",
         project + "health/": "NOT WELL",
@@ -77,28 +79,25 @@ def test_no_page_promises_content_that_needs_a_script(
         text = page.locator("main").inner_text()
         assert (
             "updated just now" not in text
-            and "Adding up" not in text
-            and "The chart follows" not in text
+            and "Loading…" not in text
+            and "Loading chart" not in text
         ), address
         assert (
             page.locator(".plot:not(.none):visible, .draw:visible, .density:visible").count() == 0
         ), "an empty box in place of a chart"
     page.goto(live_server.url + made.url())
-    assert "Without JavaScript no chart is drawn" in page.locator("main").inner_text()
+    assert "Charts need JavaScript" in page.locator("main").inner_text()
     assert page.goto(live_server.url + made.url("numbers/")).status == 200  # type: ignore[union-attr]
     expect(page.locator("main table tbody tr").first).to_be_visible()
     page.goto(live_server.url + project)
-    assert (
-        "Without JavaScript the comparison stands on a page of its own."
-        in page.locator("main").inner_text()
-    )
+    assert "JavaScript is off. Open the comparison page." in page.locator("main").inner_text()
 
 
 def test_the_comparison_of_weeks_is_one_link_away(
     page: Page, live_server: LiveServer, made: Made
 ) -> None:
     page.goto(live_server.url + made.url())
-    page.locator("section.weeks").get_by_role("link", name="the whole comparison").click()
+    page.locator("section.weeks").get_by_role("link", name="View details").click()
     expect(
-        page.get_by_role("table", name="ranker in the last 28 days and in the 28 days before")
+        page.get_by_role("table", name="ranker in the last 28 days and the previous 28 days")
     ).to_be_visible()

@@ -1,1 +1,1 @@
-"""From rows to what a chart draws and what its table says; pure, no Django."""
+"""Charts: convert rows to drawings and tables, as pure functions without Django."""

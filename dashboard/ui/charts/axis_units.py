@@ -1,4 +1,4 @@
-"""Which unit an axis takes, so that its ticks are short numbers."""
+"""Units of axes, chosen for short tick labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dashboard.ui.charts.metric_values import Metric
 
 @dataclass(frozen=True)
 class AxisScale:
-    """Values are multiplied by `factor`; `unit` stands in the title, `suffix` behind every tick."""
+    """Values are multiplied by `factor`; `unit` is part of the title, `suffix` follows each
+    tick."""
 
     factor: float
     unit: str
@@ -18,7 +19,7 @@ class AxisScale:
 
 
 def choose_scale(metric: Metric, values: Iterable[float | None], clock: str = "wall") -> AxisScale:
-    """The scale on which the largest value reads well."""
+    """The scale that suits the largest value."""
     top = max((value for value in values if value is not None), default=0.0)
     if metric.kind == "duration":
         factor, unit = duration_scale(top)
@@ -32,12 +33,12 @@ def choose_scale(metric: Metric, values: Iterable[float | None], clock: str = "w
 
 
 def duration_scale(seconds: float) -> tuple[float, str]:
-    """The factor and the unit for durations up to this one."""
+    """The factor and the unit for durations up to `seconds`."""
     if seconds >= 10:
         return 1.0, "s"
     return (1e3, "ms") if seconds >= 1e-3 else (1e6, "µs")
 
 
 def round_value(value: float | None, digits: int = 5) -> float | None:
-    """Few digits, so that a page stays small; absent stays absent."""
+    """Rounds to few digits to keep pages small; None stays None."""
     return None if value is None else float(f"{value:.{digits}g}")

@@ -1,5 +1,5 @@
-"""Names of strata and shape buckets: short where they stand side by side, with what they share said
-once."""
+"""Names of cohorts (stratum and shape bucket): short names next to each other, with the common
+parts stated once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PARTS = re.compile(r" · |, ")
 
 
 def format_cohort(stratum: str, bucket: str) -> str:
-    """Stratum and shape bucket in words."""
+    """Stratum and shape bucket as text."""
     return (
         ", ".join(part for part in (stratum, f"shapes {bucket}" if bucket else "") if part)
         or "all calls"
@@ -18,8 +18,8 @@ def format_cohort(stratum: str, bucket: str) -> str:
 
 
 def shorten_cohorts(names: Iterable[str]) -> tuple[dict[str, str], str]:
-    """Each name without the parts that all share, and those parts; a name that would be left empty
-    keeps its first part."""
+    """Each name without the common parts, and the common parts; a name that would be empty keeps
+    its first part."""
     parts = {name: PARTS.split(name) for name in names}
     if not parts:
         return {}, ""

@@ -1,5 +1,5 @@
-"""The compilations of some processes on one time line since each one's start: most lie in its first
-minutes, so the axis is logarithmic."""
+"""Timeline of compilations since process start, on a logarithmic axis because most compilations
+happen in the first minutes."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ MAX_MARKS = 700
 
 @dataclass(frozen=True)
 class TimelineCompilation:
-    """One compilation: seconds since its process started, and how long it took. `row` keeps
-    processes apart inside a lane."""
+    """One compilation: seconds since process start, and duration. `row` separates processes within
+    a lane."""
 
     kind: str
     end: float
@@ -55,7 +55,7 @@ class TimelineCompilation:
 
 @dataclass(frozen=True)
 class TimelineMark:
-    """A bar with its end, or a diamond where a request waited for it."""
+    """A bar, with a diamond if the compilation blocked a request."""
 
     x: float
     y: float
@@ -66,13 +66,13 @@ class TimelineMark:
 
     @property
     def end(self) -> float:
-        """Where it ends."""
+        """The right end of the bar."""
         return round(self.x + self.width, 1)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """One kind."""
+    """One kind of compilation."""
 
     name: str
     y: int
@@ -81,7 +81,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class CompileTimeline:
-    """The drawing; `left_out` counts marks that are in the table only."""
+    """The drawing; `left_out` counts marks that only the table has."""
 
     lanes: list[Lane]
     marks: list[TimelineMark]
@@ -92,15 +92,15 @@ class CompileTimeline:
 
     @property
     def bottom(self) -> int:
-        """Where the grid ends."""
+        """The bottom of the grid."""
         return self.height - 22
 
 
 def build_compile_timeline(
     compilations: Sequence[TimelineCompilation], *, served: float | None
 ) -> CompileTimeline:
-    """The longest compilations are drawn where there are too many; `served` is when the median
-    process ran compiled."""
+    """Draws the compilations, only the longest if there are too many. `served` is the time when the
+    median process ran compiled."""
     kinds = {find_lane(one) for one in compilations}
     lanes = {
         kind: (TOP + LANE * place, name)
@@ -143,12 +143,12 @@ def build_compile_timeline(
 
 
 def find_lane(one: TimelineCompilation) -> str:
-    """Its lane; a kind that this page does not know is drawn with the first ones."""
+    """The lane of a compilation; unknown kinds use the lane of first compilations."""
     return one.kind if one.kind in LANE_KINDS else "first"
 
 
 def format_counts(compilations: Iterable[TimelineCompilation]) -> str:
-    """How many of which kind, in words."""
+    """The counts per kind as text."""
     kinds = [find_lane(one) for one in compilations]
     return ", ".join(f"{kinds.count(kind)} {name.lower()}" for kind, name in LANES if kind in kinds)
 
@@ -160,6 +160,6 @@ def _title(one: TimelineCompilation) -> str:
     )
     return (
         told
-        + (", a request waited for it" if one.in_request else "")
+        + (", blocked a request" if one.in_request else "")
         + (", failed" if one.failed else "")
     )

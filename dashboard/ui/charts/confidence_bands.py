@@ -1,7 +1,6 @@
-"""The sampling error of a quantile or a share by its number of calls alone: the 95 % interval that
-a chart shades.
+"""Confidence bands of charts: 95% intervals of a quantile or a share from the number of calls only.
 
-The spread between instances is not in it; the judge's intervals are over instances."""
+The bands exclude the spread between instances, which the intervals of verdicts include."""
 
 from __future__ import annotations
 
@@ -16,14 +15,14 @@ from dashboard.fleet.metrics.aggregate import CallTotals
 
 Z = 1.96
 MIN_VISIBLE_RATIO = 0.02
-"""Half a width, relative: what is narrower cannot be seen, and a sketch is exact to 1.1 %."""
+"""Relative half width below which a band is not visible; sketches are exact to 1.1%."""
 
 Interval = tuple[float, float]
 
 
 def quantile_intervals(sketches: SketchColumns, q: float) -> list[Interval | None]:
-    """Between which values the quantile of each lies, by the ranks of its neighbours; None where it
-    is exact enough or nothing is known."""
+    """The interval of each sketch's quantile from order statistics; None if the interval is too
+    narrow to show or the sketch is empty."""
     half = Z * np.sqrt(q * (1 - q) / np.maximum(sketches.count, 1))
     shares = (np.maximum(0.0, q - half), q, np.minimum(1.0, q + half))
     return [
@@ -44,9 +43,8 @@ def _interval(low: float | None, middle: float | None, high: float | None) -> In
 
 
 def share_interval(hits: int, of: int) -> Interval | None:
-    """Wilson's interval of a share; None where it is narrower than a fiftieth of the share and of a
-    percent, and where none or all were hits: a shade over a flat zero would look like something
-    that happened."""
+    """Wilson's interval of a share. None if the interval is too narrow to show, or if no or all
+    calls were hits: a band over a flat zero would look like an event."""
     if not of or hits in (0, of):
         return None
     share = hits / of

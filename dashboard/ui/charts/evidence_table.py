@@ -22,8 +22,7 @@ MUTED = "MUTED"
 
 @dataclass(frozen=True)
 class PlotInterval:
-    """A change on the log scale, right is worse; `band` is the smallest change that matters, on
-    both sides."""
+    """A change on the log scale, with worse to the right; `band` is the threshold on both sides."""
 
     centre: float
     low: float
@@ -34,8 +33,8 @@ class PlotInterval:
 
 @dataclass(frozen=True)
 class EvidenceRow:
-    """One metric of one region in words. Without an interval, `note` stands in the plot instead;
-    `follows` names its cause."""
+    """One metric of one region as text. Without an interval, the plot shows `note`; `follows` names
+    the causing metric."""
 
     key: str
     title: str
@@ -50,43 +49,43 @@ class EvidenceRow:
     caution: bool = False
     matched: str = ""
     window: str = ""
-    """Of which time both values are: matched 57 min."""
+    """Time span of both values, such as "matched 57 min"."""
     excluded: str = ""
-    """Events that a count leaves out, in words."""
+    """Events that the count excludes, as text."""
     agree: tuple[int, int] | None = None
-    """In how many strata the change points the same way, and of how many."""
+    """Number of strata whose change has the same direction, and number of strata."""
     since: int | None = None
     effect: str = ""
     interval: PlotInterval | None = None
     note: str = ""
     follows: str = ""
     causes: str = ""
-    """Counts by cause, in words."""
+    """Counts by cause, as text."""
     frozen: Change = field(default_factory=lambda: Change(""))
-    """The numbers."""
+    """The numbers of the stored verdict."""
     tone: Tone = "quiet"
     unresolved: bool = False
-    """Not compared, for a bucket in which an engine counts is wider than the difference."""
+    """Not compared because the bucket of an engine's histogram is wider than the difference."""
 
     @property
     def agreeing(self) -> str:
-        """2 of 2; empty where it does not apply."""
+        """The text "2 of 2"; empty if not applicable."""
         return f"{self.agree[0]} of {self.agree[1]}" if self.agree else ""
 
     @property
     def trend(self) -> str:
-        """The key of the trend chart that shows the same metric."""
+        """The key of the trend chart of the same metric."""
         return TREND_KEYS.get(self.key, self.key)
 
     @property
     def red(self) -> bool:
-        """Red is for what drives a ROLL BACK, and nothing else."""
+        """Whether the row drives a ROLL BACK; nothing else is red."""
         return self.drives and not self.caution and self.label == REGRESSED
 
 
 def build_evidence_rows(evidence: Any, *, verdict: str = "") -> list[EvidenceRow]:
-    """Every row of the evidence: those that drive the verdict first, the judge's order
-    otherwise."""
+    """All rows of the evidence; rows that drive the verdict come first, the others keep their
+    stored order."""
     changes = [change for change in read_changes(evidence) if change.metric]
     several = len({change.region for change in changes if change.region}) > 1
     rows = [_row(change, several, verdict) for change in changes]

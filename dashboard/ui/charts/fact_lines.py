@@ -1,4 +1,4 @@
-"""Certain facts of a stored verdict as lines under its sentence; what is not whole is left out."""
+"""Confirmed facts of a stored verdict as lines below its sentence; incomplete facts are omitted."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from dashboard.vocabulary.severity import NOT_ENOUGH_DATA, WATCH
 
 @dataclass(frozen=True)
 class FactLine:
-    """One fact: what is the matter, on how many of the version's instances, and since which
-    minute."""
+    """One fact: the text, the number of affected instances, and the first minute."""
 
     text: str
     where: str
@@ -26,7 +25,7 @@ class FactLine:
 
 
 def fact_lines(evidence: Any, *, sentence: str = "") -> list[FactLine]:
-    """News first; what the verdict's sentence says already is not said twice."""
+    """Lines of the facts, new facts first, without facts that the sentence already states."""
     lines = []
     for fact in read_facts(evidence):
         text = describe_fact(fact)
@@ -38,7 +37,7 @@ def fact_lines(evidence: Any, *, sentence: str = "") -> list[FactLine]:
 
 
 def drift_lines(evidence: Any, *, sentence: str = "") -> list[FactLine]:
-    """Where a version is slower than it was itself."""
+    """Lines about a version that is slower than on its first day."""
     return [
         FactLine(
             capitalize(text),
@@ -64,14 +63,14 @@ def _describe_baseline(fact: StoredFact) -> str:
     passed = fact.passed_on_baseline
     if fact.kind in ("parity", "shadow_parity"):
         return (
-            f"passed on {numbers.plural(passed, 'instance')} of the baseline"
+            f"baseline: passed on {numbers.plural(passed, 'instance')}"
             if passed
-            else "not compared on the baseline"
+            else "baseline not checked"
         )
     if fact.kind == "compiled_nothing":
         if fact.baseline_silent:
             return "not comparable with the baseline: agent versions differ"
         return f"{'' if passed else 'not '}served compiled on the baseline"
     if fact.kind == "non_finite":
-        return "none in sampled calls of the baseline"
+        return "baseline: none in sampled calls"
     return "not on the baseline"

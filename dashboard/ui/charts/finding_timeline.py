@@ -1,5 +1,4 @@
-"""A finding over time: when each version of the model ran, and from when until when it showed the
-finding."""
+"""Timeline of a finding: when each version of the model ran, and when it had the finding."""
 
 from __future__ import annotations
 
@@ -8,13 +7,13 @@ from dataclasses import dataclass
 
 WIDTH = 1000.0
 MIN_BAR_WIDTH = 4.0
-"""A sighting of one minute in a year is still seen."""
+"""Minimum width, so that one minute in a year stays visible."""
 MAX_ROWS = 24
 
 
 @dataclass(frozen=True)
 class VersionSpan:
-    """Minutes since 1970 in which a version ran in an environment, or showed the finding; `last`
+    """Minutes since 1970 in which a version ran in an environment, or had the finding; `last` is
     exclusive."""
 
     version_id: int
@@ -27,7 +26,7 @@ class VersionSpan:
 
 @dataclass(frozen=True)
 class Bar:
-    """Where a bar lies, of `WIDTH`."""
+    """Position of a bar within `WIDTH`."""
 
     x: float
     width: float
@@ -49,7 +48,7 @@ class FindingTimelineRow:
 
 @dataclass(frozen=True)
 class FindingTimeline:
-    """Every row on one scale of time, the newest version first; `left_out` are older ones."""
+    """All rows on one time scale, newest version first; `left_out` counts older versions."""
 
     rows: list[FindingTimelineRow]
     first: int
@@ -58,16 +57,15 @@ class FindingTimeline:
 
     @property
     def conclusion(self) -> str:
-        """What is seen, in a sentence."""
+        """Text alternative of the timeline."""
         showed = sum(row.shown is not None for row in self.rows)
-        return f"{showed} of {len(self.rows)} versions that ran since it was seen first showed it."
+        return f"{showed} of {len(self.rows)} versions since the first sighting had the finding."
 
 
 def build_finding_timeline(
     *, ran: Iterable[VersionSpan], shown: Iterable[VersionSpan], now: int
 ) -> FindingTimeline:
-    """Puts both on one scale, which begins with the first sighting or the deployment around it, and
-    ends now."""
+    """Puts both on one scale, from the first sighting, or the deployment before it, until now."""
     seen = {(one.version_id, one.environment): one for one in shown}
     spans: dict[tuple[int, str], list[VersionSpan]] = {}
     for one in ran:

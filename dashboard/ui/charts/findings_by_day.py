@@ -1,5 +1,4 @@
-"""The chart of findings by day: what was new or came back stands above the line, what is gone hangs
-below it."""
+"""Chart of findings by day: new and returning findings above the line, gone findings below it."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ HIGH, STEP, WIDE = 56.0, 10.0, 8.0
 
 @dataclass(frozen=True)
 class BarPart:
-    """One rectangle of a day."""
+    """One rectangle of a day's bar."""
 
     kind: str
     y: float
@@ -25,7 +24,7 @@ class BarPart:
 
 @dataclass(frozen=True)
 class DayBar:
-    """One day with what is drawn of it."""
+    """One day with its rectangles."""
 
     at: datetime
     x: float
@@ -35,7 +34,7 @@ class DayBar:
 
 @dataclass(frozen=True)
 class FindingsByDay:
-    """The whole chart: `zero` is where its line lies, `most` how many the longest bar is."""
+    """The whole chart; `zero` is the position of the line, `most` the count of the longest bar."""
 
     bars: list[DayBar]
     zero: float
@@ -46,17 +45,17 @@ class FindingsByDay:
 
     @property
     def width(self) -> float:
-        """Of the drawing, in its own units."""
+        """Width of the drawing in its own units."""
         return len(self.bars) * STEP
 
     @property
     def busy(self) -> list[DayBar]:
-        """The days on which something happened, the newest first."""
+        """Days with changes, newest first."""
         return [bar for bar in reversed(self.bars) if bar.parts]
 
 
 def build_findings_by_day(days: Sequence[FindingDay]) -> FindingsByDay:
-    """Both directions share one scale."""
+    """Builds the chart; both directions share one scale."""
     above = max((day.new + day.back for day in days), default=0)
     below = max((day.gone for day in days), default=0)
     unit = HIGH / max(1, above + below)
@@ -89,7 +88,7 @@ def _parts(day: FindingDay, zero: float, unit: float) -> Iterator[BarPart]:
 
 
 def days_table(days: Sequence[FindingDay]) -> list[list[Any]]:
-    """A row a day."""
+    """One row per day."""
     return [
         ["day (UTC)", "new", "gone since", "back since"],
         *(

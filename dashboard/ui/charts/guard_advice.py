@@ -1,4 +1,4 @@
-"""A guard that keeps failing: what varies, which values were met, and the ways out."""
+"""Advice for failing guards: the varying input, its observed values, and fixes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 EXACT = 12
-"""Up to so many values each has a row of its own; more are put together by powers of two."""
+"""Maximum number of values with their own row; more values are grouped by powers of two."""
 HIDDEN = "#"
-"""What the agent puts in the place of a number of four digits or more: such a value may be
-somebody's."""
+"""Placeholder of the agent for numbers of four and more digits, which may be personal data."""
 
 _NAME = r"[A-Za-z_][\w.]*(?:\[[^\]]*\][\w.]*)*"
 _MISMATCH = re.compile(
@@ -28,8 +27,8 @@ _COMPARED = re.compile(rf"[=!<>]=? (?P<value>-?\d+|{HIDDEN})(?![\w.])")
 
 @dataclass(frozen=True)
 class VaryingInput:
-    """What changes from call to call: the size of a dimension, a stride, a length or a plain number
-    of `source`."""
+    """The input that changes from call to call: a size, a stride, a length or a plain number of
+    `source`."""
 
     what: str
     source: str
@@ -37,7 +36,7 @@ class VaryingInput:
 
     @property
     def said(self) -> str:
-        """In words."""
+        """The input as text."""
         if self.what in ("size", "stride"):
             return f"the {self.what} of dimension {self.dim} of `{self.source}`"
         return (
@@ -49,7 +48,7 @@ class VaryingInput:
 
 @dataclass(frozen=True)
 class ValueBucket:
-    """Values that stand together, and how often one of them was met."""
+    """A group of values with the number of sightings."""
 
     label: str
     count: int
@@ -57,8 +56,8 @@ class ValueBucket:
 
 @dataclass(frozen=True)
 class ObservedValues:
-    """The values that recompilations met; `compiled_for` where the text tells only what the code
-    was compiled for."""
+    """The values that recompilations observed; `compiled_for` is True if only the compiled values
+    are known."""
 
     buckets: list[ValueBucket] = field(default_factory=list)
     distinct: int = 0
@@ -68,13 +67,13 @@ class ObservedValues:
 
     @property
     def most(self) -> int:
-        """The highest count of a bucket."""
+        """The highest count of all buckets."""
         return max((bucket.count for bucket in self.buckets), default=0)
 
 
 @dataclass(frozen=True)
 class GuardRemedy:
-    """One way out: a sentence, and a line to copy where there is one."""
+    """One fix: a sentence, and a line to copy if there is one."""
 
     title: str
     text: str
@@ -82,7 +81,7 @@ class GuardRemedy:
 
 
 def find_varying_input(text: str) -> VaryingInput | None:
-    """What the guard's text names; None where it names no size, length or number."""
+    """The input that the guard's text names; None if the text names no size, length or number."""
     text = text.strip()
     if found := _MISMATCH.match(text):
         return VaryingInput(found["what"], found["name"], int(found["dim"]))
@@ -98,8 +97,8 @@ def find_varying_input(text: str) -> VaryingInput | None:
 
 
 def count_observed_values(reasons: Iterable[str]) -> ObservedValues:
-    """The values in the reasons of recompilations: those that were met, or, where no reason tells
-    them, those that were compiled in."""
+    """Values from the reasons of recompilations: the observed values, or the compiled values if no
+    reason contains observed values."""
     texts = list(reasons)
     met = [found["value"] for text in texts if (found := _ACTUAL.search(text))]
     compiled_for = not met
@@ -118,7 +117,7 @@ def count_observed_values(reasons: Iterable[str]) -> ObservedValues:
 
 
 def _by_power(counts: Counter[int]) -> list[ValueBucket]:
-    """Values between powers of two; what is not above zero stands together."""
+    """Groups values by powers of two; values up to zero form one group."""
     groups: Counter[int] = Counter()
     for value, count in counts.items():
         groups[pad_size(value) if value > 0 else 0] += count
@@ -132,13 +131,13 @@ def _range(top: int) -> str:
 
 
 def pad_size(value: int) -> int:
-    """The power of two that a size is padded to."""
+    """The power of two to which a size is padded."""
     return 1 << (value - 1).bit_length() if value > 0 else value
 
 
 def dynamic_source(name: str) -> str:
-    """The name as TORCH_COMPILE_DYNAMIC_SOURCES wants it: `x` is `L['x']`, `batch['ids']` is
-    `L['batch']['ids']`."""
+    """The name in the form of TORCH_COMPILE_DYNAMIC_SOURCES: `x` becomes `L['x']`, `batch['ids']`
+    becomes `L['batch']['ids']`."""
     if name.startswith(("L[", "G[")):
         return name
     head = re.match(r"\w+", name)
@@ -146,13 +145,13 @@ def dynamic_source(name: str) -> str:
 
 
 def format_argument(name: str) -> str:
-    """The name as the job's own code has it."""
+    """The name in the form of the job's code."""
     found = re.match(r"^[LG]\[['\"](\w+)['\"]\](.*)$", name)
     return found[1] + found[2] if found else name
 
 
 def list_guard_remedies(found: VaryingInput | None, values: ObservedValues) -> list[GuardRemedy]:
-    """What may be done, the smallest change first; nothing where it is not known what varies."""
+    """Fixes, smallest change first; empty if the varying input is unknown."""
     if found is None or found.what == "stride":
         return []
     source = dynamic_source(found.source)
@@ -162,15 +161,14 @@ def list_guard_remedies(found: VaryingInput | None, values: ObservedValues) -> l
         ways.append(
             GuardRemedy(
                 "Mark it dynamic",
-                "Before the first call, on the tensor that is handed over: one compilation "
+                "Call this before the first call, on the tensor that is passed: one compilation "
                 "serves every size.",
                 code,
             )
         )
     if found.what in ("size", "number"):
         text = (
-            "Without a change of code: torch takes the source as dynamic from its first "
-            "compilation on."
+            "Without a code change: torch treats the source as dynamic from the first compilation."
         )
         ways.append(
             GuardRemedy("Name the source", text, f'TORCH_COMPILE_DYNAMIC_SOURCES="{source}"')
@@ -181,15 +179,14 @@ def list_guard_remedies(found: VaryingInput | None, values: ObservedValues) -> l
         ways.append(
             GuardRemedy(
                 "Keep the number of items",
-                "Hand over one tensor, or always the same number of items: a length is "
-                "compiled in.",
+                "Pass one tensor, or always the same number of items: the length is compiled in.",
             )
         )
     return ways
 
 
 def _padding(values: ObservedValues) -> GuardRemedy | None:
-    """Only where it leaves fewer sizes than were met, and all of them are known."""
+    """Padding, if it reduces the number of sizes and all sizes are known."""
     if values.hidden or values.compiled_for or values.distinct < 2:
         return None
     if values.distinct > EXACT:

@@ -1,5 +1,4 @@
-"""How what a guard compares with varies from one compilation to the next, in words, and the remedy
-that the pattern asks for."""
+"""Variation of a guard's value between compilations as text, and the remedy for the pattern."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 
 FEW = 3
 HIDDEN = "#"
-"""What an agent puts in the place of a value that it does not report."""
+"""Placeholder of the agent for a value that it does not report."""
 NOUNS = (
     ("dtype", "dtypes", ("dtype",)),
     ("class", "classes", ("type", "class")),
@@ -16,32 +15,28 @@ NOUNS = (
     ("length", "lengths", ("len(", "length")),
     ("size", "sizes", ("size", "shape")),
 )
-"""What the values are, by a part of the guard's text in lower case."""
+"""Nouns for the values, by a lower-case part of the guard's text."""
 REMEDIES = {
-    "grows by one": "A counter is compiled in: keep it outside of the "
-    "compiled function, or hand it over "
-    "as a tensor.",
-    "alternates": "Compile the function once for each of the values "
-    "and call the one that fits, or hand "
-    "the value over as a tensor.",
-    "one value": "The value changed once: set it before the first "
-    "call, so that the first compilation "
-    "sees it.",
+    "grows by one": "A counter is compiled in: keep the counter outside of the compiled function, "
+    "or pass it as a tensor.",
+    "alternates": "Compile the function once per value and call the matching function, "
+    "or pass the value as a tensor.",
+    "one value": "The value changed once: set the value before the first call, so that the first "
+    "compilation uses it.",
 }
 DISTINCT = (
-    "Each value is compiled once: hand the value over as a tensor, or mark it dynamic, so that "
-    "one compilation serves all of them."
+    "Each value compiles once: pass the value as a tensor, or mark it dynamic, so that "
+    "one compilation serves all values."
 )
 DISTINCT_NAMES = (
-    "All of them share one code object and its limit: compile each instance by itself "
-    "instead of the code that they share, "
+    "All instances share one code object and its limit: compile each instance separately, "
     "or set torch._dynamo.config.recompile_limit to at least {distinct} before the first call."
 )
 
 
 @dataclass(frozen=True)
 class Variation:
-    """What a finding reports of the values that it met; nothing where it is not about values."""
+    """The observed values of a finding; empty if the finding is not about values."""
 
     values: tuple[str, ...] = ()
     distinct: int = 0
@@ -50,7 +45,7 @@ class Variation:
 
     @property
     def noun(self) -> tuple[str, str]:
-        """One and many of what varies."""
+        """Singular and plural noun for the values."""
         lower = self.text.lower()
         return next(
             ((one, many) for one, many, parts in NOUNS if any(part in lower for part in parts)),
@@ -59,22 +54,22 @@ class Variation:
 
     @property
     def count(self) -> int:
-        """How many different ones there are at least."""
+        """Minimum number of different values."""
         return max(self.distinct, len(self.values))
 
     @property
     def words(self) -> str:
-        """In one line with the first few values; empty where nothing is known."""
+        """The variation on one line with the first few values; empty if unknown."""
         return self.said(FEW)
 
     @property
     def all_words(self) -> str:
-        """The same with every value that was reported."""
+        """The variation with every reported value."""
         return self.said(len(self.values))
 
     @property
     def remedy(self) -> str:
-        """What the pattern asks for; empty where it is not known."""
+        """The remedy for the pattern; empty for an unknown pattern."""
         if self.pattern == "distinct values":
             return (
                 DISTINCT_NAMES.format(distinct=self.count)
@@ -84,7 +79,7 @@ class Variation:
         return REMEDIES.get(self.pattern, "")
 
     def said(self, most: int) -> str:
-        """How they vary, with as many values."""
+        """The variation with at most `most` values."""
         if not self.count:
             return ""
         one, many = self.noun
@@ -101,7 +96,7 @@ class Variation:
 
 
 def build_variation(values: object, distinct: int, pattern: str, text: str) -> Variation:
-    """Of the columns of a finding; numbers in their order, names as they are sorted."""
+    """The variation from the columns of a finding; numbers in numeric order, names sorted."""
     texts = (
         [str(value) for value in values]
         if isinstance(values, Iterable) and not isinstance(values, str)
@@ -114,5 +109,5 @@ def _sort_values(values: Sequence[str]) -> tuple[str, ...]:
     try:
         return tuple(sorted(values, key=float))
     except ValueError:
-        # One that is hidden, or a name among them.
+        # The values contain a placeholder or a name.
         return tuple(sorted(values, key=lambda value: (value == HIDDEN, value)))

@@ -1,5 +1,5 @@
-"""A row of a heat map: one cell a slot of time, in five steps of one hue; a slot without a report
-stays empty."""
+"""Heat map rows: one cell per time slot in five steps of one hue; slots without a report stay
+empty."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Value = float | None
 
 @dataclass(frozen=True)
 class Measure:
-    """What a heat map shows: `bounds` part its five steps, each with its words; a value at a bound
-    belongs below it."""
+    """The metric of a heat map. `bounds` separate its five labelled steps; a value at a bound
+    belongs to the lower step."""
 
     key: str
     title: str
@@ -20,35 +20,35 @@ class Measure:
     steps: tuple[str, str, str, str, str]
 
     def step(self, value: float) -> int:
-        """Which of the five steps a value is in."""
+        """The step (0 to 4) of a value."""
         return sum(value > bound for bound in self.bounds)
 
 
 MEASURES = (
     Measure(
         "p50",
-        "p50 beside its version",
+        "p50 vs version median",
         (1.05, 1.10, 1.20, 1.40),
-        ("at most 5 % slower", "up to 10 %", "up to 20 %", "up to 40 %", "over 40 % slower"),
+        ("at most 5% slower", "up to 10%", "up to 20%", "up to 40%", "over 40% slower"),
     ),
     Measure(
         "eager",
-        "calls that ran eager",
+        "eager calls",
         (0.0, 0.02, 0.1, 0.5),
-        ("none", "up to 2 %", "up to 10 %", "up to 50 %", "over half"),
+        ("none", "up to 2%", "up to 10%", "up to 50%", "over 50%"),
     ),
     Measure(
         "compiling",
-        "time spent compiling",
+        "compile time",
         (0.0, 0.05, 0.2, 0.5),
-        ("none", "up to 5 %", "up to 20 %", "up to 50 %", "over half"),
+        ("none", "up to 5%", "up to 20%", "up to 50%", "over 50%"),
     ),
 )
 
 
 @dataclass(frozen=True)
 class HeatmapRow:
-    """The cells of one row as a path a step; `worst` is the place of its highest value."""
+    """The cells of one row, one path per step; `worst` is the position of the highest value."""
 
     paths: list[tuple[int, str]]
     count: int
@@ -57,17 +57,17 @@ class HeatmapRow:
 
     @property
     def missing(self) -> int:
-        """How many slots had no report."""
+        """Number of slots without a report."""
         return self.count - self.reported
 
 
 def find_measure(key: str) -> Measure:
-    """The measure of that name, else the first."""
+    """The measure with this key, else the first measure."""
     return next((one for one in MEASURES if one.key == key), MEASURES[0])
 
 
 def build_heatmap_row(values: Sequence[Value], measure: Measure) -> HeatmapRow:
-    """Neighbours in the same step are one piece, so that a row of any length stays small."""
+    """Merges neighbouring cells of the same step, so that long rows stay small."""
     pieces: dict[int, list[str]] = {}
     start, held = 0, None
     steps = [None if value is None else measure.step(value) for value in values]

@@ -1,5 +1,5 @@
-"""Latency distributions of two versions laid over each other, per stratum and shape bucket, from
-merged sketches."""
+"""Overlaid latency distributions of two versions per cohort (stratum and shape bucket), from merged
+sketches."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from dashboard.vocabulary import numbers
 MAX_PANELS = 6
 MIN_CALLS = 20
 MAX_OPEN_SHARE = 0.05
-"""Of calls in an engine's first bucket, from which on a curve would be drawn where nobody knows how
-they lie."""
+"""Maximum share of calls in an engine's first bucket, whose distribution is unknown; above it, no
+curve is drawn."""
 MIN_CALLS_IN_MODE = 100
 MAX_BINS_JOINED = 8
-"""Bins that are joined at most: 8 of 2.2 % are 19 %."""
+"""Maximum number of joined bins: 8 bins of 2.2% span 19%."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The share of calls per bin of equal width on the log scale: `edges` has one more entry than
+    """Share of calls per bin of equal width on the log scale; `edges` has one more entry than
     `shares`."""
 
     role: str
@@ -41,7 +41,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One stratum and bucket; absent curves had too few calls."""
+    """One stratum and bucket; curves with too few calls are missing."""
 
     place: str
     short: str
@@ -51,7 +51,7 @@ class Panel:
 
     @property
     def conclusion(self) -> str:
-        """What it says in a sentence."""
+        """Text alternative of the panel."""
         return f"Latency distributions, {self.place}: {self.facts}."
 
 
@@ -59,7 +59,7 @@ Cells = dict[tuple[int, str], dict[int, Sketch]]
 
 
 def merge_cells(rows: Iterable[CallRow], clock: Clock) -> Cells:
-    """(stratum, bucket) -> version -> everything merged."""
+    """Merged sketches by (stratum, bucket) and version."""
     rows = list(rows)
     packed = [
         ((row.stratum_id, row.bucket, row.version_id), row.gpu if clock == "gpu" else row.latency)
@@ -76,7 +76,8 @@ def merge_cells(rows: Iterable[CallRow], clock: Clock) -> Cells:
 def build_panels(
     cells: Cells, strata: Mapping[int, str], baseline: int, candidate: int
 ) -> tuple[list[Panel], list[str]]:
-    """The fullest panels with both sides first, and the names of cells that are not drawn."""
+    """Panels, those with both sides and most calls first, and the names of cells that are not
+    drawn."""
 
     def order(item: tuple[tuple[int, str], dict[int, Sketch]]) -> tuple[bool, int]:
         counts = [sketch.count for sketch in item[1].values()]
@@ -104,7 +105,7 @@ def build_panels(
 
 
 def panels_json(panels: Iterable[Panel]) -> list[dict[str, Any]]:
-    """What the browser draws."""
+    """The data that the browser draws."""
     return [asdict(panel) for panel in panels]
 
 
@@ -117,8 +118,7 @@ def _has_enough_calls(sketch: Sketch | None) -> bool:
 
 
 def _panel(place: str, curves: list[tuple[str, Sketch]]) -> Panel:
-    # Both sides share one bin width: a curve may look calmer only because it is, never because its
-    # bins are wider.
+    # Both sides share one bin width, so that a smoother curve never results from wider bins.
     width = max(_width(sketch) for _, sketch in curves)
     factor, unit = duration_scale(max(sketch.quantile(0.5) or 0.0 for _, sketch in curves))
     drawn = [_curve(role, sketch, width, factor) for role, sketch in curves]
@@ -128,7 +128,7 @@ def _panel(place: str, curves: list[tuple[str, Sketch]]) -> Panel:
 
 
 def _width(sketch: Sketch) -> int:
-    """How many bins to join so that the fullest holds enough calls to be more than noise."""
+    """Number of bins to join so that the fullest bin has enough calls to exceed noise."""
     width = 1
     while (
         width < MAX_BINS_JOINED

@@ -1,5 +1,5 @@
-"""Fewer points of the same look: largest triangle three buckets, which keeps first, last and what
-sticks out."""
+"""Downsampling with largest-triangle-three-buckets, which keeps the first and last point and
+outliers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ Point = tuple[float, float]
 
 
 def decimate(points: Sequence[Point], most: int) -> list[int]:
-    """The places of at most `most` points, ascending; `points` are ordered by their first number.
+    """The indexes of at most `most` points, ascending; `points` are sorted by their first number.
 
-    Of each bucket between the first and the last point the one is kept that spans the largest
-    triangle with the point kept before it and the mean of the next bucket (Steinarsson, 2013)."""
+    Each bucket between the first and the last point keeps the point that forms the largest
+    triangle with the previous kept point and the mean of the next bucket (Steinarsson, 2013)."""
     count = len(points)
     if count <= most:
         return list(range(count))
     if most < 3:
         return [0, count - 1][:most]
-    # Whole numbers: 38 times a width of 481 / 38 can end below 481 and leave out the point there.
+    # Integers: 38 times a width of 481 / 38 can be below 481 and omit the last point.
     edges = [1 + place * (count - 2) // (most - 2) for place in range(most - 1)] + [count]
     kept = [0]
     for place in range(most - 2):

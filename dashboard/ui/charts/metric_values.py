@@ -1,5 +1,4 @@
-"""The metrics of a version as the charts say them: `figure` and `difference` in words; how each is
-read stands in `fleet/figures`."""
+"""Metrics of a version as texts: values with units and differences from the baseline."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ __all__ = [
 
 
 def format_metric(metric: Metric, value: float | None, known: QuantileBound | None = None) -> str:
-    """The value in words, with its unit; without one the bound and the mean where they are known,
-    else a dash."""
+    """The value with its unit; without a value, the known bound and mean, else a dash."""
     if value is None:
         return numbers.below(known.bound, known.mean) if known else "–"
     if metric.kind == "duration":
@@ -65,7 +63,8 @@ def format_metric(metric: Metric, value: float | None, known: QuantileBound | No
 
 
 def format_difference(metric: Metric, value: float | None, base: float | None) -> str:
-    """How far a value lies from the baseline's, as information; nothing where either is missing."""
+    """The difference from the baseline, informative and not evaluated; empty if a value is
+    missing."""
     if value is None or base is None:
         return ""
     if metric.kind == "share":

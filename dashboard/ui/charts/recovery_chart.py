@@ -1,5 +1,5 @@
-"""The chart beside an alert: p50 of the version before and of the judged one, with the level before
-as a band, drawn on the server."""
+"""Recovery chart of an alert: p50 of the baseline and of the evaluated version, with the earlier
+level as a band; rendered on the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ BAND_RATIO = 0.05
 
 @dataclass(frozen=True)
 class ChartLabel:
-    """A label or a mark at a place; `at` lets the page's script write the viewer's time."""
+    """A label or a mark at a position; the page's script converts `at` to the viewer's time
+    zone."""
 
     x: str
     text: str
@@ -28,7 +29,7 @@ class ChartLabel:
 
 @dataclass(frozen=True)
 class RecoveryChart:
-    """What the template draws."""
+    """The data of the template."""
 
     unit: str
     lines: list[tuple[int, str]]
@@ -38,19 +39,19 @@ class RecoveryChart:
     band: tuple[str, str] | None
     ends: str
     bounds: list[str]
-    """Of versions without a point in some bins: what is known there."""
+    """Known bounds of versions that have no point in some bins."""
 
 
 @dataclass(frozen=True)
 class ChartSpan:
-    """Where in time the chart lies, in minutes, and how long a bin is."""
+    """Time span of the chart in minutes, and length of a bin."""
 
     start: int
     end: int
     bin: int
 
     def x(self, minute: float) -> float:
-        """The place of a minute."""
+        """The x position of a minute."""
         share = (minute - self.start) / max(self.end - self.start, 1)
         return LEFT + min(max(share, 0.0), 1.0) * (RIGHT - LEFT)
 
@@ -62,8 +63,8 @@ def recovery_draw(
     level: float | None,
     bounds: Sequence[str] = (),
 ) -> RecoveryChart | None:
-    """Draws (role, {bin: seconds}); None when nothing is known. Where only `bounds` are known, they
-    are named and nothing is drawn."""
+    """Draws (role, {bin: seconds}); None without data. If only `bounds` are known, the chart names
+    them and draws no line."""
     values = [value for _, points in series for value in points.values()]
     if not values:
         return RecoveryChart("", [], [], [], [], None, "", list(bounds)) if bounds else None
@@ -96,8 +97,8 @@ def recovery_draw(
 
 
 def choose_span(deployed: int, until: int, *, minutes_from: int = 0) -> ChartSpan:
-    """From half an hour before the deployment to `until`, in at most 120 bins; more than a day and
-    a half is read by the hour, and what is older than the minutes that are kept."""
+    """The span from half an hour before the deployment to `until`, in at most 120 bins. Spans of
+    more than a day and a half, or beyond the retention of minutes, use hourly data."""
     start = deployed - 30
     length = max(until - start, 30)
     bin = math.ceil(length / 120)
@@ -119,7 +120,7 @@ def _path(points: Mapping[int, float], span: ChartSpan, y: object) -> str:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Three to five round numbers around the values."""
+    """Three to five round numbers in the range of the values."""
     room = max((high - low) * 0.15, high * 0.1, 1e-9)
     low, high = max(0.0, low - room), high + room
     rough = (high - low) / 3
@@ -130,7 +131,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _times(span: ChartSpan) -> list[ChartLabel]:
-    """Three times, inside the chart."""
+    """Three times within the chart."""
     minutes = [span.start + (span.end - span.start) * share // 6 for share in (1, 3, 5)]
     return [
         ChartLabel(

@@ -1,5 +1,5 @@
-"""Two small lines on one field, drawn as SVG paths on the server: p50 above, p99 below, each on its
-own scale, gaps left open."""
+"""Sparkline of p50 (above) and p99 (below) as SVG paths, each on its own scale, with gaps; rendered
+on the server."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ RIGHT = 168.0
 _BANDS = ((8.0, 27.0), (31.0, 50.0))
 _MIN_SPAN_RATIO = 0.26
 MIN_BINS = 8
-"""Bins that a field has at least: fewer would look like a trend."""
+"""Minimum number of bins: fewer bins would look like a trend."""
 
 
 @dataclass(frozen=True)
 class SparkPath:
-    """One path of one version: its role 1 to 6, thin for p99."""
+    """One path of one version with its role from 1 to 6; p99 is thin."""
 
     role: int
     thin: bool
@@ -26,15 +26,15 @@ class SparkPath:
 
 @dataclass(frozen=True)
 class Spark:
-    """What the template draws; numbers are texts with a point, whatever the locale."""
+    """The data of the template; numbers are texts with a decimal point in every locale."""
 
     lines: list[SparkPath]
     marks: list[tuple[str, str]]
     end: tuple[int, str, str] | None
     first: int = 0
-    """The bin at the left edge: the first with data, so that a young model fills its field."""
+    """The bin at the left edge: the first bin with data, so that a young model fills the chart."""
     since: int | None = None
-    """The minute of that bin, where it is later than the range."""
+    """The minute of the first bin, if it is later than the start of the range."""
 
 
 def spark_draw(
@@ -42,8 +42,8 @@ def spark_draw(
     bins: int,
     marks: Sequence[float],
 ) -> Spark:
-    """Draws (role, {bin: (p50, p99)}) for each version, first the ones behind; `marks` are places
-    of deployments in bins."""
+    """Draws (role, {bin: (p50, p99)}) for each version, from back to front; `marks` are the bins of
+    deployments."""
     first = min((place for _, points in series for place in points), default=0)
     first = min(first, max(0, bins - MIN_BINS))
     series = [
@@ -69,8 +69,7 @@ def spark_draw(
 
 
 class _Scale:
-    """From seconds to pixels; a flat line keeps a span of its own, so that noise looks like
-    noise."""
+    """Scale from seconds to pixels; a minimum span keeps noise of a flat line small."""
 
     def __init__(self, values: Sequence[float], top: float, bottom: float) -> None:
         low, high = (min(values), max(values)) if values else (0.0, 0.0)
@@ -83,7 +82,7 @@ class _Scale:
 
 
 def _path(points: Mapping[int, float], bins: int) -> str:
-    """Moves over gaps and draws where bins follow each other; a lone bin becomes a short dash."""
+    """Connects consecutive bins and skips gaps; a single bin becomes a short dash."""
     parts: list[str] = []
     previous: int | None = None
     across = _list_positions(bins)
@@ -98,7 +97,7 @@ def _path(points: Mapping[int, float], bins: int) -> str:
 
 @lru_cache(maxsize=64)
 def _list_positions(bins: int) -> tuple[str, ...]:
-    """Where each bin stands: every line of a page has the same ones."""
+    """The x positions of the bins, shared by all lines of a page."""
     return tuple(_x(place, bins) for place in range(bins))
 
 

@@ -1,4 +1,4 @@
-"""One dot per instance: nothing is averaged away before somebody has looked at it."""
+"""Strip plot with one mark per instance, without averaging."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_ROWS = 8
 
 @dataclass(frozen=True)
 class StripPoint:
-    """One instance in one stratum and bucket; `n` says how much stands behind it."""
+    """One instance in one stratum and bucket; `n` is the amount of data."""
 
     instance: str
     arm: str
@@ -28,7 +28,7 @@ class StripPoint:
 
 @dataclass
 class StripRow:
-    """One stratum and bucket: the instances of both sides, and the change between their means."""
+    """One stratum and bucket: instances of both sides, and the change of their means."""
 
     place: str
     short: str = ""
@@ -37,25 +37,25 @@ class StripRow:
 
     @property
     def weight(self) -> int:
-        """How much data stands behind it."""
+        """The amount of data of the row."""
         return sum(point.n for point in self.baseline + self.candidate)
 
     @property
     def change(self) -> str:
-        """The ratio of the geometric means, as information."""
+        """The ratio of the geometric means; informative, not evaluated."""
         base, cand = _mean(self.baseline), _mean(self.candidate)
         return numbers.change(cand / base - 1) if base and cand else "one side only"
 
     @property
     def counts(self) -> str:
-        """3 and 3 instances."""
-        return f"{len(self.baseline)} and {numbers.plural(len(self.candidate), 'instance')}"
+        """The text "3 vs 3 instances"."""
+        return f"{len(self.baseline)} vs {numbers.plural(len(self.candidate), 'instance')}"
 
 
 @dataclass(frozen=True)
 class StripPlot:
-    """The plot: values are in `unit`, rows in order of how much they hold; `left_out` counts rows
-    that are in the table only."""
+    """The plot: values in `unit`, rows by amount of data; `left_out` counts rows that only the
+    table has."""
 
     title: str
     unit: str
@@ -66,7 +66,7 @@ class StripPlot:
 
     @property
     def conclusion(self) -> str:
-        """What it says in a sentence."""
+        """Text alternative of the plot."""
         if not self.rows:
             return f"{self.title}: no instance to show."
         return (
@@ -76,7 +76,7 @@ class StripPlot:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """What the browser draws."""
+        """The data that the browser draws."""
         return {
             "unit": self.unit,
             "rows": [
@@ -100,7 +100,7 @@ class StripPlot:
 
 
 def points_from_evidence(evidence: Any, metric: str) -> tuple[list[StripPoint], int]:
-    """The judge's dots of a level, and how many more there were."""
+    """The stored points of an evaluated level, and the number of omitted points."""
     dots, left_out = read_dots(evidence, metric)
     return [
         StripPoint(dot.instance, dot.arm, format_cohort(dot.stratum, dot.bucket), dot.value, dot.n)
@@ -109,7 +109,7 @@ def points_from_evidence(evidence: Any, metric: str) -> tuple[list[StripPoint], 
 
 
 def build_strip_plot(title: str, points: Iterable[StripPoint]) -> StripPlot:
-    """Rows of the points that are above zero, the fullest first."""
+    """Rows of the positive points, most data first."""
     rows: dict[str, StripRow] = {}
     for point in points:
         if point.value > 0:

@@ -1,4 +1,4 @@
-"""At most three proofs under a verdict: the evidence that drives it, then the cause."""
+"""Top evidence of a verdict, at most three items: the driving metrics, then the cause."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ MAX_EVIDENCE = 3
 
 @dataclass(frozen=True)
 class TopEvidence:
-    """A heading with its label, one figure, what stands beside it, and a line below; `code` is
-    agent text."""
+    """A heading with its label, one value, the text next to it, and a line below; `code` is text of
+    the agent."""
 
     title: str
     figure: str
@@ -29,8 +29,8 @@ class TopEvidence:
 def select_top_evidence(
     rows: Sequence[EvidenceRow], causes: Iterable[TopEvidence]
 ) -> list[TopEvidence]:
-    """The rows that drive the verdict and the first cause; without any, what the judge regards as
-    worse."""
+    """The rows that drive the verdict and the first cause; without such rows, the rows with a worse
+    label."""
     found = [row for row in rows if row.drives] or [
         row for row in rows if row.judged and row.label == "REGRESSED"
     ]
@@ -46,7 +46,7 @@ def _proof(row: EvidenceRow) -> TopEvidence:
     title = f"{row.title}, {row.detail}" if row.key.endswith(("p50", "p95", "p99")) else row.title
     if row.interval:
         beside = f"{row.spread}, {row.effect}" if row.effect else row.spread
-        agree = f"{row.agreeing} strata agree" if row.agreeing else ""
+        agree = f"{row.agreeing} cohorts agree" if row.agreeing else ""
         below = "; ".join(
             part
             for part in (f"{row.baseline} to {row.candidate}", row.frozen.window_said, agree)

@@ -1,4 +1,4 @@
-"""Small multiples: one chart a metric, one line a version, gaps where nothing was reported."""
+"""Small multiples: one chart per metric, one line per version, with gaps for missing reports."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dashboard.vocabulary import numbers
 
 Values = list[float | None]
 SHADED_SLOTS = (1, 2)
-"""The baseline and the judged version: shades of six would hide each other."""
+"""Slots with a band: baseline and evaluated version; six bands would hide each other."""
 MAX_DOTS = 300
 
 
 @dataclass(frozen=True)
 class Dot:
-    """One measurement that belongs to a moment, not to a bin."""
+    """One measurement of a moment, not of a bin."""
 
     at: float
     value: float
@@ -35,11 +35,11 @@ class Dot:
 
 @dataclass(frozen=True)
 class TrendLine:
-    """One version in one chart: a value or None per bin, or dots. `low` and `high` are shaded;
-    empty where every bin is exact enough.
+    """One version in one chart: a value or None per bin, or dots. `low` and `high` bound the band;
+    empty if no bin needs a band.
 
-    `below` and `mean` are of bins that have no value but a bound, the end of an engine's first
-    bucket; empty where no bin has."""
+    `below` and `mean` apply to bins with a bound instead of a value, the end of an engine's first
+    bucket; empty if no bin has a bound."""
 
     slot: int
     name: str
@@ -53,8 +53,7 @@ class TrendLine:
 
 @dataclass(frozen=True)
 class Trend:
-    """One chart. `values` are already in `unit`; `conclusion` is what it says, for people who do
-    not see it."""
+    """One chart. Values are already in `unit`; `conclusion` is its text alternative."""
 
     key: str
     title: str
@@ -64,11 +63,11 @@ class Trend:
     conclusion: str
     budget: float | None = None
     note: str = ""
-    """Why bins with calls have no point."""
+    """The reason why bins with calls have no point."""
 
     @property
     def empty(self) -> bool:
-        """True where no version has a single value."""
+        """True if no version has a value."""
         return not any(
             line.dots or any(value is not None for value in line.values) for line in self.lines
         )
@@ -76,7 +75,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class TrendMark:
-    """Something that happened: drawn as a line through every chart, named once above them."""
+    """An event: a line through every chart, with its name above the charts."""
 
     minute: int
     kind: str
@@ -95,7 +94,7 @@ def build_trends(
     clock: Clock,
     budget: float | None = None,
 ) -> list[Trend]:
-    """Every chart of the model page, users first, causes and cost after."""
+    """All charts of the model page: user-facing metrics first, then causes and cost."""
     begun = [
         start
         for start in starts
@@ -141,7 +140,7 @@ def serialize_trends(
     trends: Sequence[Trend],
     marks: Sequence[TrendMark],
 ) -> dict[str, Any]:
-    """What the page hands to the browser, and programs read; times are ISO 8601."""
+    """The data for the browser and the JSON API; times are in ISO 8601."""
     return {
         "window": {
             "first": _at(window.first),
@@ -167,7 +166,7 @@ def serialize_trends(
 
 
 def _serialize_trend(trend: Trend) -> dict[str, Any]:
-    """Its fields as they are; `asdict` would copy every value."""
+    """The fields of a chart; `asdict` would copy every value."""
     lines = [
         {
             **vars(line),
@@ -191,8 +190,8 @@ def _values(
 def _bounds(
     metric: Metric, window: TimeBins, calls: Mapping[int, Any]
 ) -> list[QuantileBound | None]:
-    """What is known of each bin whose quantile lies in an engine's first bucket; empty where none
-    does."""
+    """Bound and mean of each bin whose quantile lies in an engine's first bucket; empty if there is
+    none."""
     found = (
         [metric.below(calls.get(place)) for place in range(window.count)]
         if metric.share is not None
@@ -204,7 +203,7 @@ def _bounds(
 def _read_intervals(
     metric: Metric, window: TimeBins, calls: Mapping[int, Any]
 ) -> list[Interval | None]:
-    """The interval of each bin that is worth a shade; empty where none is."""
+    """The interval of each bin that needs a band; empty if there is none."""
     read = METRIC_INTERVALS.get(metric.key)
     if read is None:
         return []
@@ -255,7 +254,7 @@ def _trend(
 
 
 def _note(known: Sequence[tuple[str, Sequence[QuantileBound]]]) -> str:
-    """Of which intervals only a bound is known, and why they have no point."""
+    """Note about intervals with a bound only, which have no point."""
     said = [
         f"{name} {numbers.bound(max(one.bound for one in bounds))} in "
         f"{numbers.plural(len(bounds), 'interval')}, newest "
@@ -315,8 +314,7 @@ def _cold_starts(
 
 
 def format_bin(line: TrendLine, place: int, suffix: str = "") -> str:
-    """The number of a bin; of one with a bound the bound and the mean, both in the unit of the
-    chart; empty where it has neither."""
+    """The value of a bin, or its bound and mean, in the unit of the chart; empty without both."""
     value, below = line.values[place], line.below[place] if line.below else None
     if value is None and below is not None:
         mean = numbers.number(line.mean[place] or 0.0)
@@ -327,8 +325,8 @@ def format_bin(line: TrendLine, place: int, suffix: str = "") -> str:
 def _find_latest(
     values: Values, bounds: Sequence[QuantileBound | None]
 ) -> tuple[float | None, QuantileBound | None]:
-    """What the newest bin says, or the one before it while the newest is still empty; older ones
-    are not called new."""
+    """Value of the newest bin, or of the bin before it while the newest is still empty; older bins
+    do not count as new."""
     newest = list(zip(values, bounds or [None] * len(values), strict=True))[-2:]
     return next(
         ((value, known) for value, known in reversed(newest) if value is not None or known),

@@ -1,4 +1,4 @@
-"""Two versions side by side without a judge: what was observed, and no claim about it."""
+"""Observed values of two versions side by side, without an evaluation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DETAILS = {
     },
 }
 UNITS = {"recompiles": "per hour", "compile": "s", "cold_start": "s"}
-"""Base units of the metrics whose charts name another one."""
+"""Base units of metrics whose charts use another unit."""
 METRICS_SHOWN: tuple[Metric, ...] = tuple(
     metric for metric in metric_values.TRENDS if metric is not metric_values.COLD_START
 )
@@ -35,7 +35,7 @@ METRICS_SHOWN: tuple[Metric, ...] = tuple(
 def build_observed_rows(
     baseline: Side, candidate: Side, *, clock: Clock, judged: Container[str]
 ) -> list[EvidenceRow]:
-    """A row for each metric that the judge did not speak about and that at least one side has."""
+    """One row per metric that was not evaluated and that at least one side has."""
     rows = []
     for metric in METRICS_SHOWN:
         base, cand = (_read_metric(metric, side) for side in (baseline, candidate))
@@ -65,8 +65,8 @@ def build_observed_rows(
 def fill_observed_levels(
     rows: Sequence[EvidenceRow], baseline: Side, candidate: Side
 ) -> list[EvidenceRow]:
-    """The judge's rows; where an engine's buckets kept it from comparing, the levels are those that
-    were observed."""
+    """The evaluated rows; rows that an engine's buckets made incomparable get the observed
+    levels."""
     quantiles = {metric.key: metric for metric in (metric_values.P50, metric_values.P99)}
     return [
         _fill_observed_level(row, quantiles[row.key], baseline, candidate)
@@ -93,8 +93,8 @@ def _fill_observed_level(row: EvidenceRow, metric: Metric, *sides: Side) -> Evid
 def add_stalled_calls(
     rows: Sequence[EvidenceRow], baseline: CallTotals | None, candidate: CallTotals | None
 ) -> list[EvidenceRow]:
-    """The rows, where recompiles name the calls that waited for a compilation: a rate of 0 an hour
-    leaves those of young instances out."""
+    """The rows, with stalled calls in the row of recompiles, because its hourly rate excludes young
+    instances."""
     sides = [side.stalled for side in (baseline, candidate) if side is not None and side.reporting]
     if len(sides) < 2 or not any(sides):
         return list(rows)
@@ -110,8 +110,8 @@ def add_stalled_calls(
 
 
 def describe_excluded_calls(*sides: CallTotals | None) -> str:
-    """Which calls are in no quantile of wall time: warm-up, and without stalled calls those too
-    that compiled later."""
+    """Calls that the quantiles of wall time exclude: warm-up calls, and later compiling calls if an
+    agent does not report stalled calls."""
     known = [side for side in sides if side is not None]
     if not all(side.callers for side in known):
         return "without calls that compiled: an agent does not report stalled calls"
@@ -121,13 +121,12 @@ def describe_excluded_calls(*sides: CallTotals | None) -> str:
 
 def _read_metric(metric: Metric, side: Side) -> float | None:
     found = metric.read(*side)
-    # A version that started before the window compiled nothing in it; that is no compile time of
-    # zero.
+    # A version that started before the window has no compile time in it, which differs from zero.
     return None if metric is metric_values.COMPILE and not found else found
 
 
 def cold_start_row(starts: Sequence[StartRow], baseline: int, candidate: int) -> list[EvidenceRow]:
-    """The median start of both sides, where somebody started."""
+    """The median start of both sides, if there were starts."""
     base, cand = (
         [
             start.cold_start
@@ -148,7 +147,7 @@ def cold_start_row(starts: Sequence[StartRow], baseline: int, candidate: int) ->
 
 
 def _has_bound(metric: Metric, *sides: Side) -> bool:
-    """Whether at least a bound of it is known."""
+    """Whether at least a bound of the metric is known."""
     return any(metric.below(calls) for calls, _ in sides)
 
 
@@ -182,7 +181,7 @@ def _build_change(
     base_below: QuantileBound | None,
     cand_below: QuantileBound | None,
 ) -> Change:
-    """The two values; where only a bound is known the bound, and no change."""
+    """The two values; with a bound only, the bound without a change."""
     unit = {"duration": "s", "share": "share", "size": "bytes"}.get(
         metric.kind, UNITS.get(metric.key, metric.unit)
     )

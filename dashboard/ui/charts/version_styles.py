@@ -1,5 +1,5 @@
-"""Who is drawn how: grey square for the baseline, blue circle for the version under judgement,
-series 3 to 6 for others."""
+"""Styles of versions: grey square for the baseline, blue circle for the evaluated version, series 3
+to 6 for others."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ ROLES = {BASELINE: "baseline", JUDGED: "judged"}
 
 @dataclass(frozen=True)
 class VersionStyle:
-    """A version in a chart; its slot decides colour, shape and dash everywhere."""
+    """A version in a chart; its slot determines colour, shape and dash on all pages."""
 
     id: int
     name: str
@@ -18,15 +18,15 @@ class VersionStyle:
 
     @property
     def role(self) -> str:
-        """baseline, judged or other."""
+        """The role: baseline, judged or other."""
         return ROLES.get(self.slot, "other")
 
 
 def assign_version_styles(
     *, judged: int | None, baseline: int | None, newest_first: Iterable[tuple[int, str]]
 ) -> list[VersionStyle]:
-    """At most six versions: the judged one, its baseline, then others in order of deployment, the
-    newest of them kept."""
+    """At most six versions: the evaluated version, its baseline, then the newest others in order of
+    deployment."""
     names = dict(newest_first)
     drawn = [
         VersionStyle(id, names[id], slot)

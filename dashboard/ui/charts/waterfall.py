@@ -1,5 +1,5 @@
-"""One cold start as steps: compilations cut into torch's phases, gaps that nothing explains, and
-their places in a drawing."""
+"""Waterfall of one cold start: stages, compilations split into torch's phases, and unexplained
+gaps."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ PHASES: tuple[tuple[str, tuple[str, ...], int], ...] = (
     ("Autotuning", ("autotune",), 8),
     ("CUDA graphs", ("cuda_graphs",), 8),
 )
-"""What the phases of compilations are called here, in the order in which torch works, and their
-shades."""
+"""Labels and shades of compilation phases, in the order in which torch runs them."""
 OF_STAGES = {"autotune": "Autotuning", "cuda graphs": "CUDA graphs"}
 NAMES = {
     "before init": "Process start to init",
@@ -68,7 +67,7 @@ TEXT_ROOM = 560.0
 
 @dataclass(frozen=True)
 class Step:
-    """One stretch: seconds since the process started, and how long. `is_mark`: named by the job."""
+    """One step: seconds since process start, and duration. `is_mark`: a mark that the job sets."""
 
     name: str
     begin: float
@@ -78,14 +77,14 @@ class Step:
 
     @property
     def css(self) -> str:
-        """The class of its bar; hatched is what nothing explains."""
+        """The CSS class of the bar; unexplained time is hatched."""
         return "px" if self.name == UNACCOUNTED else f"p{self.shade}"
 
 
 @dataclass(frozen=True)
 class WaterfallBar:
-    """A row of the drawing, in its coordinates: the parts of its bar, the words after it and those
-    before it."""
+    """A row of the drawing in its coordinates: the parts of the bar, and the texts after and before
+    it."""
 
     name: str
     y: int
@@ -108,15 +107,15 @@ class Waterfall:
 
     @property
     def bottom(self) -> int:
-        """Where the grid ends."""
+        """The bottom of the grid."""
         return self.height - 22
 
 
 def build_steps(
     total: float, stages: Sequence[tuple[str, float, float]], phases: Mapping[str, float]
 ) -> list[Step]:
-    """The stages in order, compilations cut into phases where these fit into them, and the gaps
-    between all of them."""
+    """Stages in order, with compilations split into phases if the phases fit, and the gaps between
+    stages."""
     steps: list[Step] = []
     staged = {OF_STAGES[name] for name, _, _ in stages if name in OF_STAGES}
     for name, begin, seconds in sorted(stages, key=lambda stage: stage[1]):
@@ -139,8 +138,8 @@ def _stage(name: str, begin: float, seconds: float) -> Step:
 def _split_phases(
     begin: float, seconds: float, phases: Mapping[str, float], staged: set[str]
 ) -> list[Step]:
-    """Phases are sums over all compilations; where threads compiled at once they are more than the
-    time that passed."""
+    """Splits a compile stage by phases. Phases are sums over all compilations and exceed the
+    elapsed time if threads compiled concurrently."""
     known = [
         (name, sum(phases.get(key, 0.0) for key in keys), shade)
         for name, keys, shade in PHASES
@@ -167,7 +166,7 @@ def _gaps(total: float, stages: Iterable[tuple[str, float, float]]) -> list[Step
 
 
 def sum_by_name(steps: Iterable[Step]) -> dict[str, float]:
-    """Seconds of each name, in order."""
+    """Seconds per name, in order."""
     found: dict[str, float] = {}
     for step in steps:
         found[step.name] = found.get(step.name, 0.0) + step.seconds
@@ -175,8 +174,7 @@ def sum_by_name(steps: Iterable[Step]) -> dict[str, float]:
 
 
 def build_waterfall(total: float, steps: Sequence[Step], budget: float | None) -> Waterfall:
-    """A row a name, on an axis that holds the whole start and the budget if it is not too far
-    away."""
+    """One row per name, on an axis that covers the whole start, and the budget if it is near."""
     shown = budget if budget is not None and budget <= 4 * total else None
     most = max(total, shown or 0.0, 1e-3)
     scale = (RIGHT - LEFT) / most
@@ -210,6 +208,6 @@ def build_waterfall(total: float, steps: Sequence[Step], budget: float | None) -
 
 
 def ticks(most: float, count: int = 7) -> list[float]:
-    """Round times from 0 on, at most so many."""
+    """At most `count` round times from 0."""
     step = next((one for one in TICKS if most / one <= count), most / count)
     return [step * number for number in range(int(most / step + 1e-9) + 1)]

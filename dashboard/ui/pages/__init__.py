@@ -1,1 +1,1 @@
-"""From the facts a page read to what its template says."""
+"""Presenters: convert the data of a page into the texts and values of its template."""

@@ -1,4 +1,4 @@
-"""The words of the page that says how good the alerts were."""
+"""Alert quality page: rows of verdicts and outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dashboard.regressions.models import VerdictKind
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One verdict and how its alerts fared."""
+    """One verdict with the grades of its alerts."""
 
     kind: str
     total: int
@@ -34,7 +34,7 @@ class VerdictRow:
 
 @dataclass(frozen=True)
 class OutcomeRow:
-    """One outcome: how many alerts ended so, and what that counts as."""
+    """One outcome: number of alerts and the grade that the outcome counts as."""
 
     label: str
     count: int
@@ -42,12 +42,12 @@ class OutcomeRow:
 
 
 def build_verdict_rows(grades: AlertQuality) -> list[VerdictRow]:
-    """ROLL BACK first."""
+    """One row per verdict, ROLL BACK first."""
     return [_row(graded) for graded in grades.graded]
 
 
 def build_outcome_rows(grades: AlertQuality) -> list[OutcomeRow]:
-    """Every outcome there is, those that count first; what never happened is there with 0."""
+    """One row per outcome, graded outcomes first; unused outcomes have the count 0."""
     counts = {
         outcome: sum(graded.outcomes[outcome] for graded in grades.graded) for outcome in _labels()
     }
@@ -60,26 +60,26 @@ def build_outcome_rows(grades: AlertQuality) -> list[OutcomeRow]:
 
 
 def format_share(share: Proportion) -> str:
-    """A percentage where there are enough to say one."""
+    """A percentage if enough alerts are graded, else the counts."""
     if share.value is None:
-        return "nothing graded yet"
+        return "–"
     return (
         _percent(share.value)
         if share.enough
-        else f"{share.part} of {share.whole}: too few for a percentage"
+        else f"{share.part} of {share.whole} (too few for a percentage)"
     )
 
 
 def format_interval(share: Proportion) -> str:
-    """Where the true share lies."""
+    """The 95% confidence interval; empty without enough graded alerts."""
     if share.interval is None or not share.enough:
         return ""
     low, high = share.interval
-    return f"{_percent(low)} to {_percent(high)} with 95\u00a0%"
+    return f"95% CI {_percent(low)} to {_percent(high)}"
 
 
 def _percent(share: float) -> str:
-    """Whole percents: some hundred alerts tell no more."""
+    """Whole percents: a few hundred alerts do not support more digits."""
     return f"{share * 100:.0f}\u00a0%"
 
 
@@ -94,7 +94,7 @@ def _row(graded: OutcomeCounts) -> VerdictRow:
 
 def _labels() -> dict[str, str]:
     labels = {str(value): str(label) for value, label in AlertOutcome.choices}
-    return {**labels, NOT_RECOVERED: "Rolled back, which did not help", "": "Still open"}
+    return {**labels, NOT_RECOVERED: "Rolled back, not recovered", "": "Still open"}
 
 
 assert set(OUTCOME_GRADES) <= set(_labels())

@@ -1,12 +1,12 @@
-"""What to do about a graph break, by the number in torch's id of it: each id that torch's registry
-lists belongs to one remedy."""
+"""Remedies for graph breaks, by the number in torch's break id. Each id of torch's registry has one
+remedy."""
 
 from __future__ import annotations
 
 _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         "The code raises an error here, in eager too: call the function uncompiled with "
-        "the same arguments, and correct what it reports.",
+        "the same arguments, and fix the error.",
         "0 2 10 11 12 20 21 28 50 51 54 57 61 62 63 70 76 81 88 91 111 112 119 132 136 137 "
         "154 155 160 167 182 184 186 193 195 "
         "196 234 245 248 249 252 258 259 260 265 268 285 286 297 300 305 359 871 2549 2922 "
@@ -21,14 +21,14 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "3 24 94 120 253 8335",
     ),
     (
-        "Torch fails by itself here: move the call out of the compiled function, report it "
+        "This is a bug in torch: move the call out of the compiled function, report the break "
         "to PyTorch with this id, and try a newer torch.",
         "4 27 47 52 77 80 89 93 116 118 122 168 170 175 178 188 205 274 275 284 295 304 "
         "306 307 315 316 320 321 322 323 329 330 "
         "331 333 338 344 354 4749 4841 6890 6999 9648",
     ),
     (
-        "Dynamo does not trace this operation of the object: do it before "
+        "Dynamo does not trace this operation of the object: run the operation before "
         "the compiled function, or use a plain list, tuple, dict or number.",
         "5 6 23 113 150 162 174 180 187 190 194 201 207 217 255 256 261 270 280 282 289 "
         "368 369 459 755 811 1220 1275 1584 1752 "
@@ -77,17 +77,17 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "22 69",
     ),
     (
-        "The code asks for this break: remove the call (graph_break, skip_frame, "
-        "step_unsupported, comptime) that the place names.",
+        "The code requests this break: remove the call (graph_break, skip_frame, "
+        "step_unsupported, comptime) at the reported place.",
         "25 30 269 4297 4636",
     ),
     (
-        "Keep to plain nn.Module access: no custom __getattribute__, constant indices, and "
-        "no changes of the module while it runs.",
+        "Use plain nn.Module access: no custom __getattribute__, constant indices, and "
+        "no changes to the module while it runs.",
         "31 32 121 153 161 189 202 211 243 281",
     ),
     (
-        "The value has to travel to the CPU: keep it a tensor, or set "
+        "The call forces a GPU-CPU sync: keep the value a tensor, or set "
         "torch._dynamo.config.capture_scalar_outputs = True.",
         "33 38 109 124 218",
     ),
@@ -96,7 +96,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "34 171 288 9158 9840",
     ),
     (
-        "A branch depends on a tensor's values: use torch.where or torch.cond, or decide "
+        "A branch depends on the values of a tensor: use torch.where or torch.cond, or branch "
         "on a plain number that is known before.",
         "35 360",
     ),
@@ -110,7 +110,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "37 48 49 64 87 90",
     ),
     (
-        "See the guards that failed: what they name changes from call to call.",
+        "Check the guards that failed: they name the values that change from call to call.",
         "39",
     ),
     (
@@ -119,8 +119,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "43",
     ),
     (
-        "Ask for inference mode outside of the compiled function, and hand the answer over "
-        "as a bool.",
+        "Check for inference mode outside of the compiled function, and pass the result as a bool.",
         "45 46",
     ),
     (
@@ -128,12 +127,12 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "53",
     ),
     (
-        "Hand tensors and plain numbers to the operator: Dynamo cannot put this argument "
+        "Pass tensors and plain numbers to the operator: Dynamo cannot put this argument "
         "into a graph.",
         "55",
     ),
     (
-        "Change the tensor's data or attributes outside of the compiled function, or make "
+        "Change the tensor's data or attributes outside of the compiled function, or create "
         "a new tensor.",
         "56 58 72 213 215 220 222 569",
     ),
@@ -144,8 +143,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "59 291 296",
     ),
     (
-        "This break follows from another one inside the loop, the comprehension or the "
-        "function it calls: resolve that one first.",
+        "This break follows from another break inside the loop, the comprehension or the "
+        "called function: fix that break first.",
         "65 96 2669 5696 6276 7000 7425 9898",
     ),
     (
@@ -157,13 +156,13 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "75 8977",
     ),
     (
-        "Give the marked function tensors, plain numbers and registered pytree classes "
-        "only, and let it return the same.",
+        "Pass only tensors, plain numbers and registered pytree classes to the marked "
+        "function, and return only these.",
         "78 236 238 239 251 353 2520 3840 6210",
     ),
     (
-        "Dynamo does not know this Python instruction: write the expression in a simpler "
-        "way, or move it out of the compiled function.",
+        "Dynamo does not support this Python instruction: simplify the expression, "
+        "or move it out of the compiled function.",
         "79 82 200 6604",
     ),
     (
@@ -171,8 +170,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "84 97 131 169 197 198 254 271 358 467 781 4271 7502 8887",
     ),
     (
-        "Torch needs a constant here: write the value as a literal, or hand it over as a "
-        "plain number or text.",
+        "Torch needs a constant here: write the value as a literal, or pass it as a "
+        "plain number or string.",
         "86",
     ),
     (
@@ -182,16 +181,16 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ),
     (
         "Raise and inspect the exception outside of the compiled function: Dynamo traces "
-        "plain raise and except alone.",
+        "only plain raise and except.",
         "95 135 273 9625",
     ),
     (
-        "Somebody disabled compilation of this function: remove torch.compiler.disable, or "
-        "call it outside of the compiled one.",
+        "Compilation of this function is disabled: remove torch.compiler.disable, or "
+        "call the function outside of the compiled function.",
         "98 99",
     ),
     (
-        "Detach what the compiled function takes or returns (detach()), or take the "
+        "Detach the inputs or outputs of the compiled function (detach()), or compute the "
         "gradient outside of it.",
         "104 371 372",
     ),
@@ -200,12 +199,11 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "105 231 293",
     ),
     (
-        "Install NumPy in this environment, or use tensors alone.",
+        "Install NumPy in this environment, or use only tensors.",
         "106 232",
     ),
     (
-        "Draw with torch.randint or torch.rand in place of random_ or uniform_ with these "
-        "arguments.",
+        "Use torch.randint or torch.rand in place of random_ or uniform_ with these arguments.",
         "107 110",
     ),
     (
@@ -213,17 +211,17 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "108",
     ),
     (
-        "Use a plain loop in place of this function of itertools, or call it outside of "
+        "Use a plain loop in place of this itertools function, or call it outside of "
         "the compiled function.",
         "114 115 133 134 152 192",
     ),
     (
-        "Call this method outside of the compiled function, or use an equivalent of torch.",
+        "Call this method outside of the compiled function, or use the torch equivalent.",
         "117 146 156 208 283 292 299 6270 7489",
     ),
     (
         "Call backward() and torch.autograd.grad outside of the compiled function, or "
-        "compile the forward alone.",
+        "compile only the forward pass.",
         "123 181 442 1042 1140 1381 1724 4927 5748 6663 7054 9186",
     ),
     (
@@ -231,11 +229,11 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "125 206 225 237 7324 8985",
     ),
     (
-        "Make a new tensor instead of changing this one's size or storage in place.",
+        "Create a new tensor instead of changing the size or storage of this tensor in place.",
         "126 127 128 4197",
     ),
     (
-        "Compare objects by value: id(), hash() and addresses are not the same in compiled code.",
+        "Compare objects by value: id(), hash() and addresses differ in compiled code.",
         "141 176 191 4501 4608 5976 9316",
     ),
     (
@@ -244,7 +242,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "149 7299 9741",
     ),
     (
-        "Use the equivalent of torch, or make the call of NumPy outside of the compiled function.",
+        "Use the torch equivalent, or call NumPy outside of the compiled function.",
         "157 158 159 185 250 290 294",
     ),
     (
@@ -252,8 +250,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "172",
     ),
     (
-        "Torch cannot export this: make the parameters in __init__ and remove hooks of the "
-        "backward pass before the export.",
+        "Torch cannot export this: create the parameters in __init__ and remove backward "
+        "hooks before the export.",
         "173 244",
     ),
     (
@@ -266,23 +264,23 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "183 203 204 257 278 364 365 366 367 682 2861 5849",
     ),
     (
-        "Open and close the profiler, the annotation or the context inside the compiled "
-        "function, or outside: not across its border.",
+        "Open and close the profiler, the annotation or the context entirely inside or entirely "
+        "outside the compiled function.",
         "209 212 279 370",
     ),
     (
-        "This torch is built without torch.distributed: leave the collective out, or "
-        "install a build that has it.",
+        "This torch build has no torch.distributed: remove the collective, or "
+        "install a build with torch.distributed.",
         "210",
     ),
     (
-        "Call the Triton kernel by kernel[grid](...) with plain arguments, or wrap it with "
+        "Call the Triton kernel as kernel[grid](...) with plain arguments, or wrap it with "
         "torch.library.triton_op.",
         "216 361 3326 4026 6735",
     ),
     (
-        'The backend fails on the graph: try backend="eager", then "aot_eager", to see '
-        "where, and leave the operator it names outside.",
+        'The backend fails on the graph: try backend="eager", then "aot_eager", to find '
+        "the failing stage, and move the reported operator out of the compiled function.",
         "219",
     ),
     (
@@ -294,15 +292,15 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "226 227 228 229 235 264",
     ),
     (
-        "Make this setting once, before the compiled function is called.",
+        "Change this setting once, before the compiled function is called.",
         "230",
     ),
     (
-        "Leave out= away, or hand over a contiguous tensor of the right shape.",
+        "Remove out=, or pass a contiguous tensor of the right shape.",
         "240 241 242 247",
     ),
     (
-        "Give num_classes to one_hot: without it the size of the output depends on the data.",
+        "Pass num_classes to one_hot: otherwise the output size depends on the data.",
         "246",
     ),
     (
@@ -311,11 +309,11 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "266 267 357 2977 4695",
     ),
     (
-        "Make the weak reference outside of the compiled function.",
+        "Create the weak reference outside of the compiled function.",
         "272 276",
     ),
     (
-        "Draw random numbers with torch, or set "
+        "Generate random numbers with torch, or set "
         "torch._dynamo.config.use_numpy_random_stream = False.",
         "298",
     ),
@@ -325,7 +323,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "328",
     ),
     (
-        "Create the opaque object before the compiled function, and reach its members "
+        "Create the opaque object before the compiled function, and access its members "
         "through custom operators (torch.library.custom_op).",
         "362 363 1739 2078 7685 8656 8843 9567",
     ),
@@ -347,7 +345,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "7650",
     ),
 )
-"""The remedy, and the numbers of the breaks that it is for."""
+"""Each remedy with the numbers of its graph breaks."""
 
 BREAKS = {int(number): remedy for remedy, numbers in _REMEDIES for number in numbers.split()}
-"""By the number in torch's id of a graph break."""
+"""Remedies by the number in torch's id of a graph break."""

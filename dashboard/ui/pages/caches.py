@@ -1,5 +1,5 @@
-"""What the compile caches spared each version and what they did not, and why: by count and by the
-seconds of whole compilations."""
+"""Compile-cache lookups of each version with their misses and causes, by count and by seconds of
+whole compilations."""
 
 from __future__ import annotations
 
@@ -28,30 +28,29 @@ WARM, NONE_WARM = "the last warm instance", "the last that compiled: none was wa
 
 @dataclass
 class AnswerTally:
-    """Compilations that got one answer."""
+    """Compilations with one cache result."""
 
     compilations: int = 0
     seconds: float = 0.0
 
     def add(self, compilations: int, seconds: float) -> None:
-        """Adds some, or takes them away."""
+        """Adds compilations; negative values subtract."""
         self.compilations += compilations
         self.seconds = max(0.0, self.seconds + seconds)
 
 
 @dataclass(frozen=True)
 class CacheRow:
-    """One cache of one version: compilations and their time for each answer, a dash where there was
-    none."""
+    """One cache of one version: compilations and their time for each result."""
 
     name: str
     cells: list[tuple[str, str, str]]
     """Title, count, time."""
     share: str
-    """Hits among hits and misses, by count."""
+    """Share of hits among hits and misses, by count."""
     of_seconds: str
-    """The same by seconds: a hit takes less time than the miss it spares, so this share is the
-    smaller one."""
+    """Share of hits by seconds. A hit is faster than the miss that it replaces, so this share is
+    smaller than the share by count."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,12 @@ class VersionCaches:
     version: VersionStyle
     rows: list[CacheRow]
     saved: str
-    """What torch believes the caches saved; an estimate."""
+    """Torch's estimate of the time that the caches saved."""
 
 
 @dataclass(frozen=True)
 class MissCause:
-    """Why compilations of a version were not in the cache."""
+    """One cause of cache misses of a version."""
 
     version: VersionStyle
     text: str
@@ -76,16 +75,16 @@ class MissCause:
 
 @dataclass(frozen=True)
 class CachesTable:
-    """Everything the card shows."""
+    """All data of the card."""
 
     versions: list[VersionCaches] = field(default_factory=list)
     causes: list[MissCause] = field(default_factory=list)
     more: int = 0
-    """Causes that are not shown."""
+    """Number of causes that are not shown."""
 
 
 def caches_table(drawn: Sequence[VersionStyle], facts: CacheData) -> CachesTable:
-    """The versions whose compilations asked a cache, in their order."""
+    """The table, with the versions that looked up a cache, in the order of `drawn`."""
     by_version: dict[int, list[VersionCacheAnswers]] = {}
     for one in facts.answered:
         by_version.setdefault(one.version_id, []).append(one)
@@ -99,8 +98,8 @@ def caches_table(drawn: Sequence[VersionStyle], facts: CacheData) -> CachesTable
 
 
 def format_cause(cause: str, compared: MissExplanation | None) -> str:
-    """The agent's own cause; where it knew no earlier run, what the comparison with another
-    instance says."""
+    """The cause that the agent reported. If the agent knew no earlier run, the result of the
+    comparison with another instance."""
     if cause != NO_EARLIER_RUN or compared is None or not compared.against:
         return cause
     return f"{compared.cause}, compared with {compared.against}"
@@ -144,8 +143,8 @@ def _cell(answer: str, tally: AnswerTally) -> tuple[str, str, str]:
 
 
 def _causes(drawn: Sequence[VersionStyle], facts: CacheData) -> list[MissCause]:
-    """The most costly first. What agents could not explain is explained by comparison, as far as
-    that goes."""
+    """Causes, most costly first. A comparison with other instances explains misses that the agents
+    could not, where possible."""
     found: dict[tuple[int, str, str], AnswerTally] = {}
     for one in facts.answered:
         if one.miss:

@@ -1,4 +1,4 @@
-"""Capabilities of a process: what its torch and its agent report, in part, or cannot."""
+"""Capabilities of a process: signals that its torch and agent report fully, partly or not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dashboard.vocabulary.capabilities import explain_capability
 
 @dataclass(frozen=True)
 class Capability:
-    """One thing that its torch and agent report, in part, or cannot."""
+    """One signal that torch and the agent report fully, partly or not."""
 
     name: str
     means: str
@@ -20,12 +20,12 @@ class Capability:
 
     @property
     def mark(self) -> str:
-        """The name of its shape."""
+        """The name of the mark's shape."""
         return {"yes": "done", "partly": "state-warming"}.get(self.answer, "state-blind")
 
 
 def explain_capabilities(table: Any) -> list[Capability]:
-    """What the process cannot report first."""
+    """Capabilities, with unreported and partly reported signals first."""
     found = []
     for key, answer in table.items() if isinstance(table, Mapping) else ():
         said, why = (

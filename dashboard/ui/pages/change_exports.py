@@ -1,5 +1,5 @@
-"""A change between two versions for programs, and the rows of the Compare page: numbers with their
-unit, ISO 8601 times."""
+"""Serialization of changes between two versions and of the Compare page's rows: numbers with units,
+times in ISO 8601."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ CHANGE_FIELDS = (
 
 
 def serialize_change(change: Change) -> dict[str, Any]:
-    """A judged change in numbers; its unit is that of baseline and candidate, the change is a ratio
-    minus 1, and None for a rate."""
+    """An evaluated change in numbers. `unit` applies to baseline and candidate; the change is a
+    ratio minus 1, and None for a rate."""
     before, after = change.excluded or (None, None)
     ratio, low, high = change.change, change.low, change.high
     if change.unit in RATES:
@@ -72,8 +72,8 @@ def serialize_change(change: Change) -> dict[str, Any]:
 
 
 def serialize_row(row: EvidenceRow) -> dict[str, Any]:
-    """A row of the evidence table; `label` is NOT JUDGED or MUTED where the row only shows what was
-    observed."""
+    """A row of the evidence table; `label` is NOT JUDGED or MUTED if the row has only observed
+    values."""
     return serialize_change(row.frozen) | {
         "title": row.title,
         "detail": row.detail,
@@ -86,7 +86,7 @@ def serialize_row(row: EvidenceRow) -> dict[str, Any]:
 
 
 def serialize_span(span: Span | None) -> dict[str, str] | None:
-    """The time of observed rows, the end exclusive."""
+    """The time span of observed rows; the end is exclusive."""
     return (
         {
             "first": clock.at_minute(span.first).isoformat(),
@@ -98,7 +98,7 @@ def serialize_span(span: Span | None) -> dict[str, str] | None:
 
 
 def rows_table(rows: Sequence[EvidenceRow], baseline: str, candidate: str) -> list[list[Any]]:
-    """The same as a table."""
+    """The rows as a table with a header row."""
     told = [
         serialize_row(row) | {"baseline_version": baseline, "candidate_version": candidate}
         for row in rows

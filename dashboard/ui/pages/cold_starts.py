@@ -1,5 +1,4 @@
-"""How the newest process of each version started: its stages one after the other, and what none of
-them explains."""
+"""Cold start of the newest process of each version: stages in order, and the unexplained rest."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ NAMES = {
     "compile": "compilations",
     "autotune": "autotuning",
     "cuda graphs": "capture of CUDA graphs",
-    "first compiled call": "first calls of what was compiled",
+    "first compiled call": "first compiled calls",
 }
 ENDS = {"first call": "until calls ran without compiling", "ready": "until ready()"}
 SHADES = {
@@ -41,8 +40,8 @@ MARK_SHADE = 5
 
 @dataclass(frozen=True)
 class StartStage:
-    """A stretch of the start; begin and width of its bar are percent of the whole. `is_mark`: named
-    by the job."""
+    """One stage of a start; begin and width of its bar are percentages of the total. `is_mark`: a
+    mark that the job sets."""
 
     name: str
     begins: str
@@ -56,7 +55,7 @@ class StartStage:
 
 @dataclass(frozen=True)
 class VersionStart:
-    """The newest start of a version, beside the median of all of its starts."""
+    """The newest start of a version, with the median of all starts of the version."""
 
     version: VersionStyle
     instance: str
@@ -66,13 +65,13 @@ class VersionStart:
     stages: list[StartStage]
     unaccounted: str
     missed: str
-    """How much of it was not in the compile caches, and mostly why."""
+    """The part of the start that missed the compile caches, with the main cause."""
 
 
 def cold_starts(
     drawn: Sequence[VersionStyle], instances: Iterable[InstanceData], caches: CacheData
 ) -> list[VersionStart]:
-    """One for each version that has one, in the order of the versions."""
+    """One start per version with a known start, in the order of `drawn`."""
     by_version: dict[int, list[tuple[InstanceData, ColdStartData]]] = {}
     for instance in instances:
         if instance.start is not None:

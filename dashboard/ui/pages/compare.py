@@ -1,5 +1,4 @@
-"""What the Compare page says, from the facts it read: with a verdict its evidence, without one what
-was observed and no claim."""
+"""Compare page: the evidence of a verdict, or only observed values if there is no verdict."""
 
 from __future__ import annotations
 
@@ -58,16 +57,16 @@ from dashboard.vocabulary.reasons import describe_not_compared
 ALSO_SHOWN = 3
 SMALLEST_MIX_SHIFT = 0.001
 COMPARISON_METHODS = {
-    "side_by_side": "same minutes, strata and shapes",
+    "side_by_side": "same minutes, cohort and shapes",
     "day_before": "same hosts 24 h earlier, same shapes",
     "last_day": "the baseline's last day",
-    "past_by_load": "same hosts before, adjusted for load, same shapes",
+    "past_by_load": "same hosts earlier, adjusted for load, same shapes",
 }
 
 
 @dataclass(frozen=True)
 class ExcludedPart:
-    """Something that stands beside nothing, and why."""
+    """Calls or metrics without a comparison, and the reason."""
 
     what: str
     why: str
@@ -75,7 +74,7 @@ class ExcludedPart:
 
 @dataclass
 class ComparePage:
-    """Everything the template shows."""
+    """All data of the template."""
 
     facts: CompareData
     clock: Clock
@@ -91,15 +90,15 @@ class ComparePage:
     differs: TraitDifferences
     not_compared: list[ExcludedPart]
     how: str
-    """How the judged rows were compared."""
+    """Comparison method of the evaluated rows."""
     notes: list[str]
     about: list[str]
     why_eager: list[tuple[int, ModelVersion, EagerBreakdown]]
-    """Slot, version and breakdown of both sides; empty where every known call of both ran
+    """Slot, version and breakdown of both sides; empty if every call with a known mode ran
     compiled."""
 
     def drawn(self) -> dict[str, Any]:
-        """What the browser draws."""
+        """The data that the browser draws."""
         a, b = self.facts.pair
         return {
             "names": {"baseline": a.name, "candidate": b.name},
@@ -119,19 +118,19 @@ class ComparePage:
 
     @property
     def conclusion(self) -> str:
-        """What the interval plot says in a sentence."""
+        """Text alternative of the interval plot."""
         judged = [
             f"{row.title} {row.change} ({row.spread}), {row.label}"
             for row in self.rows
             if row.judged
         ]
-        return "Changes with their intervals, right is worse. " + (
-            "; ".join(judged) + "." if judged else "Nothing is judged."
+        return "Changes with their intervals; right is worse. " + (
+            "; ".join(judged) + "." if judged else "No metric is evaluated."
         )
 
 
 def compare_page(facts: CompareData, *, clock_asked: str = "") -> ComparePage:
-    """Puts the page together."""
+    """Builds the page."""
     a, b = facts.pair
     evidence = facts.verdict.evidence if facts.verdict else None
     chosen: Clock = (
@@ -180,7 +179,7 @@ def _why_eager(facts: CompareData) -> list[tuple[int, ModelVersion, EagerBreakdo
 
 
 def _differs(facts: CompareData) -> TraitDifferences:
-    """What tells the candidate's instances from the baseline's."""
+    """Traits that separate the candidate's instances from the baseline's."""
     bad, good = (
         [one.id for one in facts.instances if one.version_id == side.version_id]
         for side in (facts.b, facts.a)
@@ -207,20 +206,17 @@ def _strata(facts: CompareData) -> dict[int, str]:
 
 
 def _strip(facts: CompareData, evidence: Any, chosen: Clock) -> tuple[StripPlot, str]:
-    """The judge's dots of the level it judged; without a verdict the newest hour of every
-    instance."""
+    """The points of the evaluated level; without a verdict, the newest hour of every instance."""
     for name in ("gpu_p50", "p50"):
         points, left_out = points_from_evidence(evidence, name)
         if points:
-            rest = f"; {left_out} more marks would lie between these" if left_out else ""
+            rest = f"; {left_out} marks between these are not drawn" if left_out else ""
             title = f"p50, {find_metric(name).detail}"
-            return build_strip_plot(
-                title, points
-            ), f"the level that was judged, in matched minutes{rest}"
+            return build_strip_plot(title, points), f"evaluated level in matched minutes{rest}"
     title = "p50, GPU time" if chosen == "gpu" else "p50, wall time"
     return build_strip_plot(
         title, _observed_points(facts, chosen)
-    ), "observed in the newest hour of both, not judged"
+    ), "observed in the newest hour of both versions, not evaluated"
 
 
 def _observed_points(facts: CompareData, chosen: Clock) -> list[StripPoint]:
@@ -269,8 +265,7 @@ def _not_compared(evidence: Any, rows: list[EvidenceRow], facts: CompareData) ->
         found.append(
             ExcludedPart(
                 ", ".join(muted),
-                "muted in the settings of this model or project: shown, and not part of "
-                "the verdict",
+                "muted in the settings of this model or project; not part of the verdict",
             )
         )
     observed = [row.title for row in rows if not row.judged and row.label != MUTED]
@@ -278,19 +273,18 @@ def _not_compared(evidence: Any, rows: list[EvidenceRow], facts: CompareData) ->
         found.append(
             ExcludedPart(
                 ", ".join(observed),
-                "shown but not judged: plain differences, with every shift of shapes, "
-                "machines and load in them",
+                "not evaluated: raw differences, not adjusted for shapes, machines and load",
             )
         )
     if facts.verdict:
         found.append(
-            ExcludedPart("First 5 min of each instance", "warming up; not in the judged rows")
+            ExcludedPart("First 5 min of each instance", "warm-up; not in the evaluated rows")
         )
     return found
 
 
 def _how(evidence: Any) -> str:
-    """The ways of comparing that are in the verdict."""
+    """The comparison methods of the verdict."""
     return "; in part ".join(
         COMPARISON_METHODS.get(one, one.replace("_", " "))
         for one in read_coverage(evidence).layouts
@@ -298,11 +292,10 @@ def _how(evidence: Any) -> str:
 
 
 def _notes(evidence: Any) -> list[str]:
-    """A shifted mix apart from the change within it, and what else differs between the
-    instances."""
+    """Notes on the shift of the shape mix, which the changes exclude, and on other differences
+    between the instances."""
     notes = [
-        f"Shape mix of {one.region}: worth {numbers.change(one.change)} of {one.metric}, "
-        "already taken out"
+        f"Shape mix of {one.region}: {numbers.change(one.change)} of {one.metric}, already excluded"
         for one in read_mix_shifts(evidence)
         if abs(one.change) >= SMALLEST_MIX_SHIFT
     ]
@@ -315,17 +308,17 @@ def _notes(evidence: Any) -> list[str]:
         more = (
             f"; {len(said) - ALSO_SHOWN} more under Configuration" if len(said) > ALSO_SHOWN else ""
         )
-        notes.append(f"What else differs: {'; '.join(said[:ALSO_SHOWN])}{more}")
+        notes.append(f"Other differences: {'; '.join(said[:ALSO_SHOWN])}{more}")
     return notes
 
 
 def _about(evidence: Any, rows: list[EvidenceRow]) -> list[str]:
-    """The small facts beside the badge."""
+    """Short facts next to the badge."""
     worse = sum(row.red and not row.follows for row in rows)
-    said = [f"{numbers.plural(worse, 'hard metric')} regressed"] if worse else []
+    said = [f"{numbers.plural(worse, 'primary metric')} regressed"] if worse else []
     coverage = read_coverage(evidence)
     if coverage.compared_minutes:
-        said.append(f"{numbers.number(coverage.compared_minutes)} matched minutes")
+        said.append(f"{numbers.number(coverage.compared_minutes)} min compared")
     if coverage.comparable_share is not None:
         said.append(f"{numbers.percent(coverage.comparable_share)} of calls compared")
     if coverage.low_adoption and coverage.adoption is not None:

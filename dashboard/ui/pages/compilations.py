@@ -1,5 +1,4 @@
-"""Recent compilations as a person reads them: what, why, how long in which phase, and whether
-somebody waited for it."""
+"""Recent compilations: frame, reason, time per phase, and whether a request waited."""
 
 from __future__ import annotations
 
@@ -30,12 +29,12 @@ SHADES = {
     "autotune": 8,
     "cuda_graphs": 8,
 }
-"""The phases in the order in which torch works, and JAX, each with its shade."""
+"""Phases in the order in which torch and JAX run them, each with its shade."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One exclusive phase: where its bar begins and how wide it is, in percent of the whole."""
+    """One exclusive phase; begin and width of its bar are percentages of the total."""
 
     name: str
     seconds: str
@@ -46,7 +45,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Compilation:
-    """One row."""
+    """One row of the table."""
 
     event: CompileEvent
     version: VersionStyle | None
@@ -56,16 +55,16 @@ class Compilation:
     unphased: str
     cache: str
     cause: str
-    """Why it was not in the cache."""
+    """Cause of the cache miss."""
 
     @property
     def why(self) -> str:
-        """The kind of its reason, where the text of the reason does not say it."""
+        """The kind of the reason, if the text of the reason does not state it."""
         return reason_name(self.event.reason_kind) if self.event.reason_kind in SHOWN else ""
 
     @property
     def remedy(self) -> str:
-        """What to do about it, where the kind alone says so."""
+        """The remedy, if the kind of the reason has one."""
         return REASONS[self.event.reason_kind].remedy if self.event.reason_kind in SHOWN else ""
 
     @property
@@ -75,7 +74,7 @@ class Compilation:
 
     @property
     def how(self) -> str:
-        """What torch.compile was told, as far as it is not the default or not known."""
+        """The options of torch.compile that are known and not the default."""
         event = self.event
         mode = event.mode if event.mode not in ("default", event.backend) else ""
         dynamic = {"yes": "dynamic", "no": "not dynamic"}.get(event.dynamic, "")
@@ -87,7 +86,7 @@ class Compilation:
 
     @property
     def said(self) -> str:
-        """The phases in words."""
+        """The phases as text."""
         parts = [f"{phase.name} {phase.seconds}" for phase in self.phases]
         return ", ".join([*parts, f"other {self.unphased}"] if self.unphased and parts else parts)
 
@@ -98,7 +97,7 @@ def compilations(
     instances: Iterable[InstanceData],
     compared: Mapping[int, MissExplanation],
 ) -> list[Compilation]:
-    """The events in words."""
+    """One row per event."""
     versions = {version.id: version for version in drawn}
     names = {instance.id: instance.name for instance in instances}
     return [
@@ -123,8 +122,7 @@ def _seconds(event: CompileEvent) -> list[tuple[str, float]]:
         for name, value in found
         if isinstance(value, int | float) and value > 0 and name != "total"
     ]
-    # PostgreSQL does not keep the order of the keys, so the order in which torch works is said
-    # here.
+    # PostgreSQL does not keep the order of keys: sort by the order in which torch runs the phases.
     order = list(SHADES)
     return sorted(
         seconds, key=lambda item: order.index(item[0]) if item[0] in SHADES else len(order)
@@ -152,7 +150,7 @@ def _phases(event: CompileEvent) -> list[Phase]:
 
 
 def _rest(event: CompileEvent) -> str:
-    """What no phase covers, where it is worth saying."""
+    """The time outside of every phase; empty below 5% of the total."""
     rest = (event.total or 0.0) - sum(value for _, value in _seconds(event))
     return numbers.duration(rest) if event.total and rest > 0.05 * event.total else ""
 

@@ -1,5 +1,4 @@
-"""What is configured differently on the two sides, and which of it can explain a change in
-compiling."""
+"""Configuration differences of two versions, and those that can explain a change in compilation."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ IDENTITY_KEYS = frozenset(
         "ready",
     }
 )
-"""Keys that differ between any two instances and say nothing about the version."""
+"""Keys that differ between any two instances, independent of the version."""
 EXPLAINING_KEYS = (
     "mode",
     "dynamic",
@@ -50,7 +49,7 @@ VALUES_SHOWN = 3
 
 @dataclass(frozen=True)
 class Difference:
-    """One key; values are the agent's and are only ever escaped."""
+    """One key; the values come from the agent and are always escaped."""
 
     key: str
     baseline: str
@@ -60,7 +59,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class ConfigurationDiff:
-    """The differences, and how many keys were looked at."""
+    """The differences and the number of compared keys."""
 
     differences: list[Difference]
     keys: int
@@ -69,8 +68,7 @@ class ConfigurationDiff:
 def compare_configurations(
     rows: Iterable[Configuration], baseline: int, candidate: int
 ) -> ConfigurationDiff:
-    """Every key whose values are not the same on both sides, or not in the same shares of the
-    instances."""
+    """Every key whose values, or their shares of the instances, differ between the two sides."""
     sides: dict[int, list[dict[str, str]]] = {baseline: [], candidate: []}
     for version, identity, components in rows:
         if version in sides:
@@ -89,8 +87,8 @@ def compare_configurations(
 
 
 def format_values(values: Any) -> str:
-    """Values with the number of instances that have each, most frequent first; one that all have
-    stands alone."""
+    """Values with their number of instances, most frequent first; a value of all instances has no
+    number."""
     told = (
         [(str(value) or "unset", count) for value, count in values]
         if isinstance(values, list | tuple)

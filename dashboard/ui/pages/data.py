@@ -1,4 +1,4 @@
-"""The rows of Settings > Data: a number of days a kind of fact, and what a project may report."""
+"""Settings > Data: retention in days per kind of data, and the limits of a project."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ THINGS = {
 
 @dataclass
 class DataInput:
-    """What stands in the fields, which of it are days, and what is wrong with the rest."""
+    """Posted fields: the texts, the valid numbers of days, and an error for each invalid field."""
 
     text: dict[str, str]
     days: dict[str, int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class DataInput:
 
 @dataclass(frozen=True)
 class DaysRow:
-    """One field."""
+    """One retention field."""
 
     name: str
     label: str
@@ -56,7 +56,7 @@ class DaysRow:
 
 @dataclass(frozen=True)
 class DataPage:
-    """The whole page."""
+    """All data of the page."""
 
     rows: list[DaysRow]
     limits: list[tuple[str, int, str]]
@@ -65,7 +65,7 @@ class DataPage:
 
 
 def data_page(project: Project, given: DataInput | None = None) -> DataPage:
-    """From the project's settings alone; fields keep what was typed into them."""
+    """The page from the project's settings; after an error, the fields keep the posted texts."""
     kept, defaults, limits = (
         read_retention(project.settings).as_dict(),
         Retention().as_dict(),
@@ -93,12 +93,12 @@ def data_page(project: Project, given: DataInput | None = None) -> DataPage:
 
 
 def explain_days_error(name: str, given: str, expected: str) -> str:
-    """What is wrong with a field, which is called as the page calls it."""
+    """The error of a field, with the label of the page."""
     return f"{NAMES[name]}: expected {expected}, not {given}."
 
 
 def days_read(post: Mapping[str, str]) -> DataInput:
-    """An empty field is the default."""
+    """Parses the posted days; an empty field means the default."""
     given = DataInput({name: str(post.get(name, "")).strip() for name in NAMES})
     for name, text in given.text.items():
         if text and not (text.isascii() and text.isdecimal() and len(text) <= 6):

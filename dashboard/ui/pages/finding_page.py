@@ -1,5 +1,5 @@
-"""What the page of one finding says: who showed it, what to do about it, and who ran without it
-since."""
+"""Finding page: affected versions and instances, the remedy, and later versions without the
+finding."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ from dashboard.vocabulary import numbers
 
 FIRST_LINES = 8
 ENOUGH_MINUTES = 60
-"""A version that ran for so long without it proves something; what it compiles, it compiles at its
-start."""
+"""Minimum runtime of a version that can prove a fix; most compilations happen at the start."""
 
 
 @dataclass(frozen=True)
 class CleanVersion:
-    """A version that reported and never showed it: how long, and how often it compiled the frame of
-    the finding."""
+    """A version that reported without the finding: its runtime and its compilations of the
+    finding's frame."""
 
     version: str
     environment: str
@@ -58,12 +57,11 @@ class CleanVersion:
 
     @property
     def proof(self) -> str:
-        """What that says, in words; a version that has not run for long says nothing yet."""
+        """The conclusion as text; a short runtime proves nothing yet."""
         ran = numbers.duration(self.minutes * 60)
         if self.minutes < ENOUGH_MINUTES:
             return (
-                f"too early to tell: {ran} of reports, {numbers.duration(ENOUGH_MINUTES * 60)} "
-                "are needed"
+                f"too early: {ran} of reports, {numbers.duration(ENOUGH_MINUTES * 60)} are required"
             )
         if self.compilations:
             where = (
@@ -76,7 +74,7 @@ class CleanVersion:
 
 @dataclass(frozen=True)
 class InstanceHeadroom:
-    """Cache entries of the frame on the instance with the least room left, among `instances`."""
+    """Cache entries of the frame on the instance with the least headroom, of `instances`."""
 
     entries: CacheEntries
     instances: int
@@ -84,7 +82,7 @@ class InstanceHeadroom:
 
 @dataclass(frozen=True)
 class GuardAdvice:
-    """What is known of a guard that fails, and what may be done."""
+    """A failing guard: the varying input, its values, the headroom and possible fixes."""
 
     varies: VaryingInput | None
     values: ObservedValues
@@ -94,7 +92,7 @@ class GuardAdvice:
 
 @dataclass(frozen=True)
 class FindingPage:
-    """Everything the template shows."""
+    """All data of the template."""
 
     detail: FindingDetail
     kind: str
@@ -114,7 +112,7 @@ class FindingPage:
 
 
 def finding_page(detail: FindingDetail) -> FindingPage:
-    """Puts the page together."""
+    """Builds the page."""
     finding = detail.finding
     lines = finding.text.strip().splitlines() or [finding.where or "no text"]
     several = len({seen.environment for seen in detail.versions}) > 1
@@ -178,13 +176,12 @@ def _way_out(detail: FindingDetail) -> GuardAdvice:
 
 
 def _same(found: VaryingInput | None, one: FrameCompilation) -> bool:
-    """Whether a recompilation tells of the same thing; a frame may have several guards that
-    fail."""
+    """Whether a recompilation concerns the same input; a frame can have several failing guards."""
     return find_varying_input(one.reason) in (None, found)
 
 
 def _headroom(compiled: Iterable[FrameCompilation]) -> InstanceHeadroom | None:
-    """After the newest compilation of each process; `compiled` has the newest first."""
+    """Headroom after the newest compilation of each process; `compiled` is sorted newest first."""
     newest: dict[int, CacheEntries] = {}
     for one in compiled:
         if one.kind in COUNTED_KINDS:
@@ -193,7 +190,7 @@ def _headroom(compiled: Iterable[FrameCompilation]) -> InstanceHeadroom | None:
 
 
 def _without(detail: FindingDetail) -> list[CleanVersion]:
-    """Versions deployed after the last one that showed it, the newest first."""
+    """Versions deployed after the last affected version, newest first."""
     seen = {(row.version_id, row.environment) for row in detail.versions}
     shown_from = _first_minutes(detail.versions, detail.ran)
     found = []
@@ -223,8 +220,8 @@ def _without(detail: FindingDetail) -> list[CleanVersion]:
 def _first_minutes(
     versions: Iterable[VersionSighting], ran: Iterable[VersionRun]
 ) -> dict[str, int]:
-    """By environment, when the newest version that showed it was deployed; a version deployed
-    before that is no proof of a fix."""
+    """Deployment minute of the newest affected version per environment; earlier versions cannot
+    prove a fix."""
     seen = {
         (row.version_id, row.environment): clock.minute_of(row.first_seen_at.timestamp())
         for row in versions

@@ -1,4 +1,4 @@
-"""Findings of two versions side by side: new, in both, gone; and the frames that stay eager until a
+"""Findings of two versions in columns (new, in both, gone), and frames in eager fallback until a
 restart."""
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SHOWN = 6
 FIRST_LINES = 3
 KINDS = {
     "graph_break": "Graph break",
-    "guard": "Guard fails",
+    "guard": "Guard failure",
     "fallback": "Fallback to eager",
     "cache_miss": "Cache miss",
     "cudagraph_skip": "CUDA graph skipped",
-    "cudagraph_rerecord": "CUDA graph recorded again",
-    "alloc_retry": "GPU memory short",
+    "cudagraph_rerecord": "CUDA graph re-recorded",
+    "alloc_retry": "Low GPU memory",
     "compile_error": "Compile error",
     "compiled_nothing": "Compiled nothing",
     "guards_left_out": "Guards left out",
@@ -35,7 +35,7 @@ KINDS = {
     "generator_not_compiled": "Generator not compiled",
     "limit_not_in_force": "Limit not in force",
     "wrapper_not_entered": "Watched module not called",
-    "latched_eager": "Runs eager until restart",
+    "latched_eager": "Eager fallback until restart",
     "oom": "Out of memory",
     "parity": "Parity failure",
     "golden_not_compared": "Golden batch not compared",
@@ -47,7 +47,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class FindingState:
-    """What has become of a finding: its word, since when, and who showed it first and last."""
+    """State of a finding: the word, its start, and where the finding was first and last seen."""
 
     word: str
     since: datetime
@@ -56,14 +56,14 @@ class FindingState:
 
     @property
     def mark(self) -> str:
-        """The name of its shape."""
+        """The name of the mark's shape."""
         return f"life-{self.word}"
 
 
 @dataclass(frozen=True)
 class FindingLine:
-    """One finding in words; `text`, `more` and `where` are the agent's and are only ever escaped.
-    `hint` says what to do, where that is known, and `page` is torch's own page about it."""
+    """One finding as text. `text`, `more` and `where` come from the agent and are always escaped.
+    `hint` is a known remedy, and `page` the URL of torch's page on the break."""
 
     kind: str
     text: str
@@ -81,7 +81,7 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class FindingsColumn:
-    """Findings in one relation to the two versions."""
+    """Findings that are new, in both versions or gone."""
 
     key: str
     title: str
@@ -89,12 +89,12 @@ class FindingsColumn:
     lines: list[FindingLine]
     total: int
     seen_in: tuple[int, str]
-    """The version whose list has all of them."""
+    """Id and name of the version whose list has all findings of the column."""
 
 
 @dataclass(frozen=True)
 class EagerFallback:
-    """A frame that runs eager until the process restarts, on some instances of a version."""
+    """A frame in eager fallback until the process restarts, on some instances of a version."""
 
     version_id: int
     frame: str
@@ -109,7 +109,7 @@ def findings_columns(
     judged: tuple[int, str] | None,
     baseline: tuple[int, str] | None,
 ) -> list[FindingsColumn]:
-    """New, in both and gone; with one version only, what it shows."""
+    """The columns new, in both and gone; with a single version, one column of its findings."""
     rows = sorted(
         findings, key=lambda finding: (not finding.certain, finding.text == NO_EARLIER_RUN)
     )
@@ -150,7 +150,8 @@ def findings_columns(
 def list_eager_fallbacks(
     instances: Iterable[InstanceData], version_ids: Sequence[int]
 ) -> list[EagerFallback]:
-    """Latched frames per version, on how many instances; versions in the order given."""
+    """Frames in eager fallback per version with the number of instances, in the order of
+    `version_ids`."""
     known: Counter[int] = Counter()
     seen: Counter[tuple[int, str, str]] = Counter()
     for instance in instances:
@@ -176,15 +177,14 @@ def list_eager_fallbacks(
 def list_causes(
     latched: Iterable[EagerFallback], columns: Iterable[FindingsColumn], judged: int | None
 ) -> list[TopEvidence]:
-    """What may stand as the cause: a frame latched in the judged version, else its first new
-    finding."""
+    """Possible causes: frames in eager fallback in the evaluated version, then its new findings."""
     found = [
         TopEvidence(
             title="Cause",
             figure=one.frame,
             beside=f"eager on {one.instances} of {numbers.plural(one.known, 'instance')}",
-            below="stays eager until the process restarts",
-            tag="certain",
+            below="eager fallback until the process restarts",
+            tag="confirmed",
             code=one.cause,
         )
         for one in latched

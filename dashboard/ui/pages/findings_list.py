@@ -1,4 +1,4 @@
-"""The findings of a project in words: one row each, with what to do about it."""
+"""Findings list: one row per finding, with its remedy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HEAD = [
 
 @dataclass(frozen=True)
 class FindingStateLabel:
-    """The state of a finding in an environment; `environment` is empty where it says nothing."""
+    """State of a finding in an environment; `environment` is empty if there is only one."""
 
     word: str
     environment: str
@@ -40,13 +40,13 @@ class FindingStateLabel:
 
     @property
     def mark(self) -> str:
-        """The name of its shape."""
+        """The name of the mark's shape."""
         return f"life-{self.word}"
 
 
 @dataclass(frozen=True)
 class FindingRow:
-    """One row; text, place and names are the agent's and are only ever escaped."""
+    """One row; text, place and names come from the agent and are always escaped."""
 
     id: int
     kind: str
@@ -68,12 +68,12 @@ class FindingRow:
 
 
 def format_kind(kind: str) -> str:
-    """A kind in words."""
+    """The label of a kind."""
     return KINDS.get(kind, kind.replace("_", " "))
 
 
 def finding_rows(rows: Sequence[ListedFinding]) -> list[FindingRow]:
-    """The rows in words; environments are named where there is more than one of them."""
+    """The rows as text; environments are named if there is more than one."""
     several = len({life.environment for row in rows for life in row.lives}) > 1
     return [_row(row, several) for row in rows]
 
@@ -101,7 +101,7 @@ def _row(row: ListedFinding, several: bool) -> FindingRow:
 
 
 def format_states(lives: Sequence[EnvironmentState], several: bool) -> list[FindingStateLabel]:
-    """States in words."""
+    """States as labels."""
     return [
         FindingStateLabel(
             life.state, life.environment if several else "", clock.at_minute(life.since_minute)
@@ -111,12 +111,12 @@ def format_states(lives: Sequence[EnvironmentState], several: bool) -> list[Find
 
 
 def first_line(text: str) -> str:
-    """The first line of a text that has one."""
+    """The first line of a text, or the empty text."""
     return next(iter(text.strip().splitlines()), "")
 
 
 def tabulate_findings(rows: Sequence[ListedFinding]) -> list[list[object]]:
-    """The rows as a table for a file, under HEAD."""
+    """The rows as a table for a file, with HEAD as the header."""
     return [
         [
             row.id,

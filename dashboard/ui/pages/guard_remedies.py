@@ -1,5 +1,5 @@
-"""What to do about a guard that fails: found by torch's words for the failed check, or by torch's
-name for the kind of guard."""
+"""Remedies for failing guards, found by torch's text of the failed check or by torch's name for the
+kind of guard."""
 
 from __future__ import annotations
 
@@ -10,55 +10,53 @@ _MODULE_INT = (
     "torch._dynamo.config.allow_unspec_int_on_nn_module = True."
 )
 _VALUE = (
-    "The value is compiled in. Hand a number over as a 0-d tensor or mark it dynamic "
+    "The value is compiled in. Pass a number as a 0-d tensor or mark it dynamic "
     "(dynamic=True); "
-    "of a text or another constant use few values, each its own code."
+    "limit a string or another constant to a few values, because each compiles its own code."
 )
 _FLAG = (
-    "A flag is compiled in: each of its two values needs its own code; decide on it before the "
-    "compiled function if it varies more."
+    "A flag is compiled in: each of its two values compiles its own code; if the flag varies more, "
+    "branch on it before the compiled function."
 )
-_NAN = "One call has NaN where another has a number: hand the value over as a 0-d tensor."
+_NAN = "One call has NaN where another has a number: pass the value as a 0-d tensor."
 _OBJECT = (
-    "Another object at each call: create the function, module or object once, outside of the "
-    "call, and hand over the same one."
+    "Each call passes a different object: create the function, module or object once, outside of "
+    "the call, and pass the same object."
 )
 _DEAD = (
-    "The object that the code was compiled for was deleted: keep it alive, and do not create "
-    "it for each call."
+    "The object that the code was compiled for was deleted: keep the object alive, and do not "
+    "create it for each call."
 )
 _TYPE = (
-    "The type of this object changes from call to call: hand over one type, or compile a "
+    "The type of this object changes from call to call: pass one type, or compile a "
     "function for each."
 )
-_SCRIPTED = "Another TorchScript class at each call: hand over objects of one class."
+_SCRIPTED = "Each call passes another TorchScript class: pass objects of one class."
 _NONE = (
-    "The argument is None in some calls: hand over a tensor or None always, or compile a "
+    "The argument is None in some calls: always pass a tensor or always None, or compile a "
     "function for each."
 )
 _LENGTH = (
-    "The length of a list, tuple or dictionary changes from call to call: hand over a tensor, "
+    "The length of a list, tuple or dictionary changes from call to call: pass a tensor, "
     "or a fixed number of items."
 )
 _KEYS = (
     "The keys of a dictionary, or their order, change from call to call: build it with the "
     "same keys in the same order."
 )
-_MEMBERS = "A dictionary or set has this key in some calls alone: give it the same keys always."
+_MEMBERS = "A dictionary or set has this key only in some calls: always use the same keys."
 _CHANGED_DICT = (
     "A dictionary or module changed after it was compiled: finish changing it before the first "
     "call."
 )
-_HAS = (
-    "An attribute is there in some calls alone: set it in __init__, to None where it has no value."
-)
+_HAS = "An attribute exists only in some calls: set it in __init__, to None if it has no value."
 _ITERATOR = (
-    "An iterator begins elsewhere at each call: hand over a list or tensor, or make the "
+    "An iterator starts at another position at each call: pass a list or tensor, or create the "
     "iterator inside the compiled function."
 )
 _ALIAS = (
-    "The same tensor is handed over twice in some calls, or is not: clone() one of them, or "
-    "call always alike."
+    "Some calls pass the same tensor twice and others do not: clone() one of the two, or "
+    "always call the same way."
 )
 _OVERLAP = (
     "Inputs share storage in some calls and not in others: clone() views of one tensor before "
@@ -69,10 +67,10 @@ _STATE = (
     "each thread, before the first call."
 )
 _GRAD = (
-    "Calls alternate between training and no_grad: keep to one around every call, or compile a "
+    "Calls alternate between training and no_grad: use one of them for every call, or compile a "
     "function for each."
 )
-_AUTOCAST = "Calls alternate with and without autocast: keep it the same around every call."
+_AUTOCAST = "Calls alternate with and without autocast: use the same setting for every call."
 _THREADS = (
     "torch.set_num_threads was called between calls, or differs from thread to thread: set it "
     "once, before the first call."
@@ -88,12 +86,12 @@ _DEFAULT_DTYPE = (
     "torch.set_default_dtype changed between calls: set it once, before the first call."
 )
 _MODES = (
-    "A torch function mode or __torch_function__ is on in some calls alone: keep it the same "
-    "around every call."
+    "A torch function mode or __torch_function__ is on only in some calls: use the same setting "
+    "for every call."
 )
 _DEVICE_DEFAULT = (
     "The default device changes between calls: set it once, or name the device where tensors "
-    "are made."
+    "are created."
 )
 _FUNCTORCH = (
     "Calls alternate between torch.func transforms (vmap, grad): compile the whole transform, "
@@ -101,56 +99,53 @@ _FUNCTORCH = (
 )
 _DUAL = "Calls alternate inside and outside of forward-mode AD: compile a function for each."
 _SAVED_HOOKS = (
-    "Hooks for saved tensors (checkpointing, offloading) are on in some calls alone: keep them "
-    "the same around every call."
+    "Hooks for saved tensors (checkpointing, offloading) are on only in some calls: use the same "
+    "hooks for every call."
 )
 _FSDP = (
     "FSDP's state differs between calls, as in forward and backward: warm up one whole "
     "training step."
 )
 _SUBCLASS = (
-    "The metadata of a tensor subclass differs from call to call (as its quantisation): use "
+    "The metadata of a tensor subclass (such as its quantisation) differs from call to call: use "
     "one layout for each compiled function."
 )
 _PLACEMENT = (
     "The mesh or placement of a DTensor differs from call to call: redistribute to one layout "
     "before the compiled function."
 )
-_OPAQUE = (
-    "An opaque object says that it changed: hand over the same object, or compile a function "
-    "for each."
-)
+_OPAQUE = "An opaque object reports a change: pass the same object, or compile a function for each."
 _HOOKS = (
     "Hooks of a module were added or removed between calls: register them before the first "
     "call, and keep them."
 )
 _MARKS = (
-    "A dimension is marked dynamic or static in some calls alone: mark the tensor the same way "
-    "(torch._dynamo.mark_dynamic) always."
+    "A dimension is marked dynamic or static only in some calls: always mark the tensor the same "
+    "way (torch._dynamo.mark_dynamic)."
 )
 _LAMBDA = (
-    "Torch checked this with Python code of its own: look at what the guard names, and keep it "
-    "the same from call to call."
+    "A Python function of torch checks this value: find the value in the guard's text, and keep "
+    "it the same from call to call."
 )
 _SHAPES = (
-    "The sizes cross a bound that the code was compiled for: keep them on one side, pad, "
+    "The sizes cross a bound that the code was compiled for: keep the sizes on one side, pad, "
     "or mark the range "
     "(torch._dynamo.mark_dynamic with min and max)."
 )
 _SIZE = (
     "Pad to a few sizes, or mark the dimension with torch._dynamo.mark_dynamic. "
-    "Sizes 0 and 1 have code of their own; torch._dynamo.decorators.mark_unbacked avoids it."
+    "Sizes 0 and 1 compile their own code; torch._dynamo.decorators.mark_unbacked avoids this."
 )
 _ONE_SIZE = (
-    "The code holds for one size: look for a branch or a reshape on it. "
+    "The code is valid for one size: find a branch or a reshape that depends on the size. "
     "Sizes 0 and 1 are always compiled in, unless torch._dynamo.decorators.mark_unbacked "
     "marks them."
 )
 _TENSOR = (
-    "The tensor differs in type, size, layout or device from call to call: hand over tensors "
+    "The tensor differs in type, size, layout or device from call to call: pass tensors "
     "of one kind."
 )
-_STRIDE = "Hand the input over contiguous, or in one memory layout."
+_STRIDE = "Pass a contiguous input, or one memory layout."
 _RANK = "Call with one number of dimensions, or compile a function for each."
 _DTYPE = "Call with one data type, or compile a function for each."
 _DEVICE = "Call with tensors of one device, or compile a function for each."
@@ -159,14 +154,14 @@ _REQUIRES_GRAD = (
 )
 _DISPATCH = (
     "Calls alternate between inference_mode, no_grad and training, or between tensor types: "
-    "keep to one."
+    "use one of them."
 )
 _BACKEND = (
-    "The function is compiled again and again with new options: call torch.compile once and "
-    "keep what it returns."
+    "The function is compiled repeatedly with new options: call torch.compile once and "
+    "keep its result."
 )
 _TRAINING = "The module alternates between train() and eval(): compile one for each."
-_RACE = "Warm the function up in one thread before the others may call it."
+_RACE = "Warm up the function in one thread before other threads call it."
 
 GUARDS = {
     "AUTOGRAD_SAVED_TENSORS_HOOKS": _SAVED_HOOKS,
@@ -233,8 +228,8 @@ GUARDS = {
     "TYPE_MATCH": _TYPE,
     "WEAKREF_ALIVE": _DEAD,
 }
-"""By torch's name for the kind of guard: the methods of its GuardBuilder, and the guards of its C++
-code."""
+"""Remedies by torch's name for the kind of guard: methods of its GuardBuilder, and guards in
+C++."""
 
 _CHECKS: tuple[tuple[str, str], ...] = (
     (r"^race:", _RACE),
@@ -291,12 +286,12 @@ _CHECKS: tuple[tuple[str, str], ...] = (
     (r"\bself('\])?\.\S+ == ", _MODULE_INT),
     (r" == ", _VALUE),
 )
-"""What torch prints where a check fails, and what to do; the first that fits."""
+"""Patterns of torch's text for failed checks, each with its remedy; the first match applies."""
 _KNOWN = tuple((re.compile(pattern), remedy) for pattern, remedy in _CHECKS)
 _NAMED = re.compile(r"\b[A-Z][A-Z_]{5,}\b")
 
 
 def find_guard_remedy(text: str) -> str:
-    """The remedy of a failed guard; empty where torch says what no torch known here says."""
+    """The remedy of a failed guard; empty for texts of unknown torch versions."""
     found = next((remedy for pattern, remedy in _KNOWN if pattern.search(text)), "")
     return found or next((GUARDS[name] for name in _NAMED.findall(text) if name in GUARDS), "")

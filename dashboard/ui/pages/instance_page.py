@@ -1,5 +1,5 @@
-"""What the page of one instance says: how it is and why, what it runs on, what it cannot tell, and
-how it does beside its version."""
+"""Instance page: state and reason, environment, telemetry coverage, and comparison with other
+instances of the version."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from dashboard.vocabulary import numbers
 
 SLOWER_RATIO = 1.1
 HEADER_KEYS = ("id", "started", "model", "version", "environment", "simulated")
-"""Keys that the head of the page shows."""
+"""Keys that the header of the page already shows."""
 
 
 @dataclass(frozen=True)
 class InstanceAttribute:
-    """One key of its identity or configuration; `usual` is what most others of its version have,
-    where that is another value."""
+    """One key of the identity or configuration. `usual` is the value of most other instances of the
+    version, if it differs."""
 
     key: str
     value: str
@@ -52,13 +52,13 @@ class InstanceAttribute:
 
     @property
     def same(self) -> bool:
-        """Whether most others have the same value."""
+        """Whether most other instances have the same value."""
         return not self.usual and self.count * 2 > self.others > 0
 
 
 @dataclass(frozen=True)
 class RegionLine:
-    """One region and shape bucket beside the median of the others."""
+    """One region and shape bucket, compared with the median of the other instances."""
 
     region: str
     place: str
@@ -76,7 +76,7 @@ class RegionLine:
 
 @dataclass(frozen=True)
 class FindingLine:
-    """A finding that it showed."""
+    """A finding of the instance."""
 
     id: int
     kind: str
@@ -87,7 +87,7 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class InstancePage:
-    """Everything the template shows."""
+    """All data of the template."""
 
     instance: Instance
     told: InstanceRow
@@ -113,7 +113,7 @@ def instance_page(
     configurations: Iterable[Configuration],
     compilations: list[Compilation],
 ) -> InstancePage:
-    """Puts the page together."""
+    """Builds the page."""
     now = clock.now()
     state = instance_state(instance, now)
     return InstancePage(
@@ -142,7 +142,7 @@ def instance_page(
 
 
 def style_version(instance: Instance) -> list[VersionStyle]:
-    """Its version as charts and tables draw the one they are about."""
+    """The style of the instance's version, as the main version of charts and tables."""
     return [VersionStyle(instance.version_id, instance.version.name, 2)]
 
 
@@ -152,72 +152,73 @@ def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> st
         f"{numbers.duration(instance.compiling_for)}"
     )
     if state == InstanceState.ENDED:
-        return f"It {describe_end(instance)}, as its last report says."
+        return f"This process {describe_end(instance)}, according to its last report."
     if state == InstanceState.SILENT:
         doing = (
             f"Last seen {compiling}."
             if instance.compiling_for
-            else "Nothing was compiling when it was last seen."
+            else "No compilation was in progress at the last report."
         )
         return (
-            f"No report for {numbers.duration(silent_for)} and no end reported: what became of "
-            f"it is unknown. {doing}"
+            f"No report for {numbers.duration(silent_for)} and no end reported: the state of the "
+            f"process is unknown. {doing}"
         )
     if state == InstanceState.STARTING:
         return (
-            "It reports, and has neither called nor compiled anything yet. It counts as an "
+            "This process reports, but has not called or compiled anything yet. It counts as an "
             "instance from its first call or compilation."
         )
     if state == InstanceState.HUNG:
         return (
-            f"Stuck: {compiling}, where {numbers.duration(compute_hung_limit_s(instance))} is "
-            "already far too long."
+            f"Stuck: {compiling}. The limit for this frame is "
+            f"{numbers.duration(compute_hung_limit_s(instance))}."
         )
     if state == InstanceState.COMPILING:
-        return f"It is {compiling}."
+        return f"This process is {compiling}."
     if state in (InstanceState.EAGER, InstanceState.DEGRADED):
         share = instance.eager_calls / instance.known_calls if instance.known_calls else 0.0
         calls = (
-            f"{numbers.percent(share)} of the calls of its newest window ran eager"
+            f"{numbers.percent(share)} of calls in the last report ran eager"
             if share
-            else "Frames of it run eager until it restarts"
+            else "Some frames run eager until the process restarts"
         )
         return f"{calls}."
     if state == InstanceState.WARMING:
-        return "It started lately and has not said that it is ready."
+        return "This process started recently and has not reported that it is ready."
     if state == InstanceState.BLIND:
         why = explain_missing_capabilities(instance)
         return (
-            "It reports, but cannot tell whether calls run "
-            f"compiled{f' ({why})' if why else ''}; no claim is made about that."
+            "This process reports, but not whether calls run "
+            f"compiled{f' ({why})' if why else ''}. The execution mode is unknown."
         )
     if is_helper(instance):
         return (
-            f"It reports, and only helps its job as {instance.role}: it is not counted as an "
-            "instance."
+            f"This process reports and only helps its job as {instance.role}. It does not count "
+            "as an instance."
         )
-    return "It reports, and nothing about it is unusual."
+    return "This process reports without problems."
 
 
 def _more(instance: Instance, history: FrameHistory | None) -> Iterator[str]:
-    """How unusual the time of a compilation is: in this process, and on all others."""
+    """Comparison of the current compile time with earlier compilations of the frame, here and on
+    other instances."""
     if not instance.compiling_for:
         return
     if instance.compiling_usual:
         times = instance.compiling_for / instance.compiling_usual
         longest = numbers.duration(instance.compiling_usual)
         yield (
-            f"That frame took {longest} at most before in this process; now it is "
-            f"{numbers.number(round(times, 1))} times as long."
+            f"The frame took {longest} at most before in this process; the current compilation "
+            f"is {numbers.number(round(times, 1))} times as long."
         )
     else:
-        yield "This process has not compiled that frame before."
+        yield "This process has not compiled the frame before."
     if history is None:
-        yield "No finished compilation of that frame is known on any instance of the model."
+        yield "No finished compilation of the frame is known on any instance of the model."
     else:
         known = numbers.plural(history.count, "known compilation")
         yield (
-            f"The {known} of it took {numbers.duration(history.typical)} at the median and "
+            f"The {known} of the frame took {numbers.duration(history.typical)} at the median and "
             f"{numbers.duration(history.longest)} at most."
         )
 
@@ -238,7 +239,7 @@ def _latched(instance: Instance) -> list[tuple[str, str, datetime | None]]:
 
 
 def _known(instance: Instance, configurations: Iterable[Configuration]) -> list[InstanceAttribute]:
-    """Identity and configuration by name, those that most others have otherwise first."""
+    """Identity and configuration by name; keys that differ from most other instances come first."""
     others = [
         dict(_flat(identity, components))
         for version, identity, components in configurations
@@ -292,7 +293,7 @@ def _region(one: RegionVsOthers) -> RegionLine:
         else ""
     )
     if one.others and own.p50_below:
-        rank = "not ranked: its p50 is known as a bound alone"
+        rank = "not ranked: only a bound of p50 is known"
     return RegionLine(
         region=one.series.region,
         place=", ".join(
@@ -305,15 +306,15 @@ def _region(one: RegionVsOthers) -> RegionLine:
         ),
         calls=own.calls,
         p50=_level(own.p50, own.p50_below),
-        p50_beside=f"{numbers.change(ratio - 1)} beside {numbers.duration(one.p50)}"
+        p50_beside=f"{numbers.change(ratio - 1)} vs {numbers.duration(one.p50)}"
         if ratio is not None and one.p50
         else _mean(own.p50_below),
         p99=_level(own.p99, own.p99_below),
-        p99_beside=f"beside {numbers.duration(one.p99)}"
+        p99_beside=f"vs {numbers.duration(one.p99)}"
         if one.p99 is not None
         else _mean(own.p99_below),
         eager=numbers.percent(own.eager) if own.eager is not None else "",
-        eager_beside=f"beside {numbers.percent(one.eager)}" if one.eager is not None else "",
+        eager_beside=f"vs {numbers.percent(one.eager)}" if one.eager is not None else "",
         why=own.why,
         rank=rank or "no other instance of this version in that hour",
         slower=ratio is not None and ratio >= SLOWER_RATIO,

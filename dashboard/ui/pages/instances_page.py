@@ -1,5 +1,4 @@
-"""What the Instances page says: a row each with its state and its strip of time beside its
-version."""
+"""Instances page: one row per instance, with its state and its heat strip."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ GOOD_WORDS = "other instances"
 
 @dataclass(frozen=True)
 class InstancesPageRow:
-    """One instance with its strip, which `said` puts into words."""
+    """One instance with its strip; `said` is the text of the strip."""
 
     told: InstanceRow
     strip: HeatmapRow
@@ -42,14 +41,14 @@ class InstancesPageRow:
     started: datetime
     eager: str
     server: str = ""
-    """The server that begins with this row, and of which processes it consists; empty: none begins
-    here."""
+    """The server that starts with this row, with its processes; empty if no server starts here."""
     helpers: str = ""
-    """What helps the job of this row, said at its first row."""
+    """Helper processes of the job, in the first row of the job."""
 
     @property
     def calm(self) -> bool:
-        """Healthy or ended in order, and nothing lost: a phone shows less of it."""
+        """Whether the instance is healthy or ended normally, without losses; phones show a shorter
+        row."""
         well = self.told.state == InstanceState.HEALTHY or (
             self.told.state == InstanceState.ENDED and not self.told.ended_badly
         )
@@ -58,7 +57,7 @@ class InstancesPageRow:
 
 @dataclass(frozen=True)
 class InstancesPage:
-    """Everything the template shows."""
+    """All data of the template."""
 
     facts: InstancesData
     measure: Measure
@@ -74,7 +73,7 @@ class InstancesPage:
 
 
 def instances_page(facts: InstancesData, measure: Measure) -> InstancesPage:
-    """Puts the page together."""
+    """Builds the page."""
     counts = facts.states
     return InstancesPage(
         facts=facts,
@@ -97,7 +96,7 @@ def instances_page(facts: InstancesData, measure: Measure) -> InstancesPage:
 
 
 def _bad_words(counts: Counter[InstanceState]) -> str:
-    """Only the states that there are; all of them where there is none to name."""
+    """The names of the bad states that occur; all bad states if none occurs."""
     named = [state.value for state in BAD_STATES if counts[state]] or [
         state.value for state in BAD_STATES
     ]
@@ -109,7 +108,7 @@ def _bad_words(counts: Counter[InstanceState]) -> str:
 
 
 def _rows(facts: InstancesData, measure: Measure) -> list[InstancesPageRow]:
-    """With the first row of each server and job what belongs to it."""
+    """The rows; the first row of each server and job has the data of the server or job."""
     groups, said = facts.groups, set[Server]()
     rows = []
     for instance, _ in facts.shown:
@@ -151,13 +150,13 @@ def _row(instance: Instance, facts: InstancesData, measure: Measure) -> Instance
 
 
 def list_slot_values(levels: Heatmap, instance: int, measure: Measure) -> list[Value]:
-    """The value of each slot; None where nothing was reported."""
+    """The value of each slot; None without a report."""
     cells = levels.cells.get(instance, {})
     return [get_value(cells.get(slot), measure) for slot in range(levels.slots.count)]
 
 
 def get_value(cell: HeatmapCell | None, measure: Measure) -> Value:
-    """What the measure says of one cell."""
+    """The value of the measure in one cell."""
     if cell is None:
         return None
     if measure.key == "eager":
@@ -166,7 +165,7 @@ def get_value(cell: HeatmapCell | None, measure: Measure) -> Value:
 
 
 def format_value(value: Value, measure: Measure) -> str:
-    """A value in words."""
+    """A value as text."""
     if value is None:
         return "no report"
     return numbers.change(value - 1) if measure.key == "p50" else numbers.percent(value)
@@ -177,11 +176,11 @@ def _said(strip: HeatmapRow, levels: Heatmap, instance: Instance, measure: Measu
         return (
             "no report in this range"
             if not levels.cells.get(instance.pk)
-            else "nothing of this was reported in this range"
+            else "metric not reported in this range"
         )
     values = list_slot_values(levels, instance.pk, measure)
     worst = f"highest {format_value(values[strip.worst], measure)}"
-    # A process that began in the middle of a slot showed nothing before that.
+    # A process that started within a slot has no values before its start.
     at = max(
         clock.at_minute(levels.slots.span.first + strip.worst * levels.slots.step),
         instance.started_at,
@@ -191,13 +190,13 @@ def _said(strip: HeatmapRow, levels: Heatmap, instance: Instance, measure: Measu
     ) // levels.slots.step
     missing = sum(
         value is None for value in values[max(0, since) :]
-    )  # before it started there was nothing to report
+    )  # no reports are expected before the start
     gaps = f"; {numbers.plural(missing, 'gap')}" if missing else ""
     return f"{worst} at {clock.format_timestamp(at)}{gaps}"
 
 
 def serialize_rows(page: InstancesPage) -> list[dict[str, Any]]:
-    """The rows of this page as data, with every cell of their strips."""
+    """The rows of the page as data, with every cell of their strips."""
     levels = page.facts.levels
     starts = [
         levels.slots.span.first + slot * levels.slots.step for slot in range(levels.slots.count)
@@ -209,7 +208,7 @@ def serialize_rows(page: InstancesPage) -> list[dict[str, Any]]:
 
 
 def serialize_ending(instance: Instance) -> dict[str, Any]:
-    """When and how it ended, as data; nothing where it reported later."""
+    """Time and kind of the end as data; empty if the instance reported later."""
     ended = has_ended(instance)
     return {
         "ended_at": instance.ended_at.isoformat() if instance.ended_at and ended else None,

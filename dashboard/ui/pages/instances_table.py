@@ -1,5 +1,5 @@
-"""The instances of a model that reported of late: state, clock, what came late and what was lost,
-the most serious first."""
+"""Recently reporting instances of a model: state, clock skew, late reports and losses, most serious
+first."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from dashboard.vocabulary import numbers
 
 SHOWN = 40
 HELPERS = {"auxiliary": ("auxiliary process", "auxiliary processes")}
-"""Roles that need more than an s for many of them."""
+"""Roles with an irregular plural."""
 LOSSES = (
-    ("merged_windows", "window merged", "windows merged"),
+    ("merged_windows", "report merged", "reports merged"),
     ("truncated_events", "event without its sample", "events without their samples"),
-    ("spool_errors", "error of the spool", "errors of the spool"),
-    ("internal_errors", "error of the agent", "errors of the agent"),
-    ("rejected_windows", "window refused", "windows refused"),
+    ("spool_errors", "spool error", "spool errors"),
+    ("internal_errors", "agent error", "agent errors"),
+    ("rejected_windows", "report rejected", "reports rejected"),
 )
 
 
 @dataclass(frozen=True)
 class InstanceRow:
-    """One instance in words; an empty text means there is nothing to say."""
+    """One instance as texts; empty texts are not shown."""
 
     name: str
     slot: int
@@ -53,15 +53,15 @@ class InstanceRow:
     losses: str
     instance_id: str
     state_words: str
-    """The state, and how it ended where it did."""
+    """The state, with the kind of the end if the instance ended."""
     ended_badly: bool
     place: str
-    """Host and process id where the name does not say them."""
+    """Host and process id, if the name does not contain them."""
 
 
 @dataclass(frozen=True)
 class InstancesTable:
-    """The rows that are shown, and how many instances are in each state."""
+    """The rows, and the number of instances per state."""
 
     rows: list[InstanceRow]
     counts: list[tuple[InstanceState, int]]
@@ -73,7 +73,7 @@ class InstancesTable:
 def instances_table(
     reporting: Sequence[ReportingInstance], drawn: Sequence[VersionStyle], now: datetime
 ) -> InstancesTable:
-    """Everything about them; `now` decides who is silent. What only helps a job has no row."""
+    """The table; `now` decides which instances are silent. Helper processes have no row."""
     slots = {version.id: version.slot for version in drawn}
     rows = [instance_row(one, slots, now) for one in reporting if not is_helper(one.instance)]
     helpers = format_helpers(
@@ -96,7 +96,7 @@ def instances_table(
 
 
 def instance_row(one: ReportingInstance, slots: Mapping[int, int], now: datetime) -> InstanceRow:
-    """One instance in words."""
+    """One instance as texts."""
     instance = one.instance
     state = instance_state(instance, now)
     return InstanceRow(
@@ -118,15 +118,14 @@ def instance_row(one: ReportingInstance, slots: Mapping[int, int], now: datetime
 
 
 def format_place(instance: Instance) -> str:
-    """Host and process id of an instance that is called by a label."""
+    """Host and process id of an instance with a label as its name."""
     if not instance.label or not instance.host:
         return ""
     return f"{instance.host}, pid {instance.pid}" if instance.pid else instance.host
 
 
 def format_helpers(roles: Mapping[str, int]) -> str:
-    """Processes that only help a job, such as "4 data workers, 1 parent"; empty where there is
-    none."""
+    """Helper processes of a job, such as "4 data workers, 1 parent"; empty if there are none."""
     return ", ".join(
         numbers.plural(roles[role], *HELPERS.get(role, (role,)))
         for role in sorted(roles, key=lambda role: (-roles[role], role))
@@ -134,12 +133,12 @@ def format_helpers(roles: Mapping[str, int]) -> str:
 
 
 def is_reporting(instance: Instance, now: datetime) -> bool:
-    """Whether it reports now."""
+    """Whether the instance reports now."""
     return instance_state(instance, now) not in (InstanceState.SILENT, InstanceState.ENDED)
 
 
 def explain_state(state: InstanceState, instance: Instance) -> str:
-    """Why it is in that state, as far as its reports tell."""
+    """The reason for the state, if the reports contain it."""
     if state in (InstanceState.HUNG, InstanceState.COMPILING):
         frame = f"{instance.compiling_frame} for " if instance.compiling_frame else "for "
         return frame + numbers.duration(instance.compiling_for)
@@ -162,16 +161,16 @@ def explain_state(state: InstanceState, instance: Instance) -> str:
 
 
 def format_clock_offset(offset: float) -> str:
-    """Server minus agent: a clock that is behind has to be put forward."""
+    """Clock skew as text; `offset` is server minus agent, so a positive offset means behind."""
     if abs(offset) <= CLOCK_SKEW_SHOWN_S:
         return ""
     return f"{numbers.duration(abs(offset))} {'behind' if offset > 0 else 'ahead'}"
 
 
 def list_losses(instance: Instance, missing: int) -> Iterable[str]:
-    """Everything that was lost of it, a phrase each."""
+    """One phrase per kind of loss."""
     if missing:
-        yield numbers.plural(missing, "window missing", "windows missing")
+        yield numbers.plural(missing, "report missing", "reports missing")
     for name, one, many in LOSSES:
         if count := getattr(instance, name):
             yield numbers.plural(count, one, many)

@@ -1,5 +1,5 @@
-"""What the Judging page says: every setting with its default, unit and effect, where its value
-comes from, and what was changed."""
+"""Detection page: every setting with default, unit, effect and source of its value, and the change
+history."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dashboard.vocabulary.metrics import METRICS, find_metric
 
 @dataclass(frozen=True)
 class SettingRow:
-    """One setting: `given` is what stands in the field, empty for what the layer below says."""
+    """One setting; `given` is the text of the field, empty for the value of the layer below."""
 
     setting: Setting
     label: str
@@ -37,23 +37,23 @@ class SettingRow:
 
     @property
     def id(self) -> str:
-        """The field's id on the page."""
+        """The id of the field."""
         return f"s-{self.setting.name.replace('.', '-')}"
 
     @property
     def changed(self) -> bool:
-        """Whether this layer decides it."""
+        """Whether this layer sets the value."""
         return bool(self.given)
 
     @property
     def choice(self) -> bool:
-        """Whether it is chosen and not written."""
+        """Whether the field is a list of choices."""
         return isinstance(self.setting.default, bool)
 
 
 @dataclass(frozen=True)
 class SettingGroup:
-    """The settings of one metric, or of all."""
+    """The settings of one metric, or of all metrics."""
 
     key: str
     title: str
@@ -62,7 +62,7 @@ class SettingGroup:
 
     @property
     def changed(self) -> list[str]:
-        """What is set differently on this layer, in words."""
+        """The values that this layer sets, as text."""
         return [
             f"{lower_label(row.label)} {row.given}{format_unit(row.setting)}"
             for row in self.rows
@@ -71,7 +71,7 @@ class SettingGroup:
 
     @property
     def told(self) -> str:
-        """What is in force, on one line."""
+        """The effective values on one line."""
         valued = [row for row in self.rows if not row.choice]
         return ", ".join(
             f"{lower_label(row.label)} {row.given or row.below}{format_unit(row.setting)}"
@@ -80,20 +80,20 @@ class SettingGroup:
 
     @property
     def muted(self) -> bool:
-        """Whether the metric is only shown, whichever layer says so."""
+        """Whether any layer mutes the metric."""
         return any(
             row.setting.key == "muted" and (row.given or row.below) == "yes" for row in self.rows
         )
 
     @property
     def open(self) -> bool:
-        """Whether the page shows its fields at once."""
+        """Whether the page shows the fields at once."""
         return not self.key or any(row.changed or row.error for row in self.rows)
 
 
 @dataclass(frozen=True)
 class VarianceRow:
-    """What was learned about one metric beside what is assumed before."""
+    """Learned variance of one metric, next to the assumed variance."""
 
     metric: str
     pairs: int
@@ -105,7 +105,7 @@ class VarianceRow:
 
 @dataclass(frozen=True)
 class SettingChange:
-    """One line of the record."""
+    """One entry of the change history."""
 
     at: datetime
     by: str
@@ -115,7 +115,7 @@ class SettingChange:
 
 @dataclass
 class DetectionPage:
-    """Everything the template shows."""
+    """All data of the template."""
 
     facts: DetectionData
     groups: list[SettingGroup]
@@ -127,7 +127,7 @@ class DetectionPage:
 
 @dataclass
 class SettingsInput:
-    """What a form holds: the values that can be, and a sentence for each that cannot."""
+    """Values of a posted form: the valid values, and an error for each invalid value."""
 
     texts: dict[str, str]
     values: dict[str, Value] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class SettingsInput:
 
 
 def read_settings_input(posted: Mapping[str, str], facts: DetectionData) -> SettingsInput:
-    """Reads every field; an empty one is left to the layer below."""
+    """Parses every field; an empty field uses the layer below."""
     names = list_settings()
     given = SettingsInput({name: posted.get(name, "").strip()[:40] for name in names})
     for name, text in given.texts.items():
@@ -153,7 +153,7 @@ def read_settings_input(posted: Mapping[str, str], facts: DetectionData) -> Sett
 
 
 def build_detection_page(facts: DetectionData, given: SettingsInput | None = None) -> DetectionPage:
-    """Puts the page together; `given` is a form that was not taken."""
+    """Builds the page; `given` is a rejected form."""
     names = list_settings()
     texts = (
         given.texts
@@ -191,7 +191,7 @@ def _row(setting: Setting, facts: DetectionData, text: str, error: str) -> Setti
 
 def _titled(key: str) -> tuple[str, str]:
     if not key:
-        return "All metrics", "how sure a verdict has to be"
+        return "All metrics", "required confidence of a verdict"
     metric = find_metric(key)
     stand_ins = any(
         isinstance(metric, RatioMetric) and metric.instead_of == key
@@ -199,7 +199,7 @@ def _titled(key: str) -> tuple[str, str]:
     )
     return (
         metric.title if key in METRICS else metric.title.capitalize(),
-        "wall time, or GPU time where calls return before the GPU is done"
+        "wall time, or GPU time if calls return before the GPU is done"
         if stand_ins
         else metric.detail,
     )
@@ -211,7 +211,7 @@ def lower_label(label: str) -> str:
 
 
 def format_unit(setting: Setting) -> str:
-    """What stands after a value."""
+    """The unit after a value."""
     return "" if setting.unit == "yes or no" else f"{numbers.SPACE}{setting.unit}"
 
 
@@ -234,7 +234,7 @@ def _learned(facts: DetectionData) -> list[VarianceRow]:
                 metric=", ".join(filter(None, (named.title, named.detail))),
                 pairs=learned.pairs,
                 in_force=learned.pairs >= ENOUGH_PAIRS,
-                spread=spread or "not seen yet",
+                spread=spread or "no data yet",
                 assumed=numbers.percent(assumed) if assumed is not None else "nothing",
                 day=numbers.percent(learned.day_variance**0.5)
                 if learned.day_variance is not None
@@ -245,7 +245,7 @@ def _learned(facts: DetectionData) -> list[VarianceRow]:
 
 
 def _some(points: tuple[tuple[int, float], ...]) -> list[tuple[int, float]]:
-    """The first, the middle and the last point."""
+    """The first, middle and last point."""
     return [points[at] for at in sorted({0, len(points) // 2, len(points) - 1})] if points else []
 
 

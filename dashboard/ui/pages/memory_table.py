@@ -1,5 +1,5 @@
-"""Memory of each version: what its highest instance held, how fast that grows, and how often a GPU
-ran out."""
+"""Memory of each version: maximum across instances, growth, and the number of out-of-memory
+errors."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ HEADS = (
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """One version, a cell for each head."""
+    """One version, with one cell per column."""
 
     version: VersionStyle
     cells: list[tuple[str, str]]
 
 
 def memory_rows(drawn: Sequence[VersionStyle], memory: Mapping[int, MemoryData]) -> list[MemoryRow]:
-    """The versions of which anything is known."""
+    """One row per version with known values."""
     return [
         MemoryRow(version, list(zip(HEADS, _cells(memory[version.id]), strict=True)))
         for version in drawn

@@ -1,5 +1,4 @@
-"""What the Model page says: banner, trends, versions, findings and compilations, from the facts it
-read."""
+"""Model page: banner, trends, versions, findings and compilations."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ from dashboard.vocabulary.severity import ALERTING_VERDICTS
 
 @dataclass
 class ModelPage:
-    """Everything the template shows."""
+    """All data of the template."""
 
     facts: ModelData
     clock: Clock
@@ -76,16 +75,16 @@ class ModelPage:
     instances: InstancesTable
     versions_total: int = 0
     ranks_alert: int | None = None
-    """The number of the open alert of the judged version, where ranks of a job diverged."""
+    """The number of the open alert about diverged ranks of the evaluated version."""
 
     @property
     def judged(self) -> VersionStyle | None:
-        """The version under judgement."""
+        """The evaluated version."""
         return next((version for version in self.facts.drawn if version.slot == JUDGED), None)
 
     @property
     def baseline(self) -> VersionStyle | None:
-        """What it is compared with."""
+        """The baseline of the evaluated version."""
         return next((version for version in self.facts.drawn if version.slot == 1), None)
 
     @property
@@ -95,13 +94,13 @@ class ModelPage:
 
     @property
     def not_drawn(self) -> int:
-        """Versions of the environment that the charts leave out: no report in the range, or more
-        than six."""
+        """Number of versions that the charts omit: no report in the range, or beyond the limit of
+        six."""
         return len(self.facts.standing.latest) - len(self.facts.drawn)
 
 
 def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
-    """Puts the page together; `clock_asked` is wall or gpu where the address says so."""
+    """Builds the page; `clock_asked` is wall or gpu if the URL requests it."""
     chosen: Clock = (
         "wall"
         if clock_asked == "wall"
@@ -119,7 +118,7 @@ def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
     latched = list_eager_fallbacks(facts.instances, [version.id for version in facts.drawn])
     by_cause = sorted(
         facts.alerts, key=lambda alert: alert.cause
-    )  # that of a verdict before that of silence
+    )  # the alert of a verdict precedes the alert of silence
     loud = verdict is not None and verdict.kind in ALERTING_VERDICTS
     trends, versions = _numbers_shown(facts, chosen, evidence)
     return ModelPage(
@@ -153,7 +152,7 @@ def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
 def _numbers_shown(
     facts: ModelData, chosen: Clock, evidence: list[EvidenceRow]
 ) -> tuple[list[Trend], list[VersionRow]]:
-    """The charts and the table, from the same tallies."""
+    """The charts and the table, from the same sums."""
     window, standing = facts.asked.window, facts.standing
     calls = bin_calls(
         facts.calls, window, chosen, all_report_stalls((*facts.calls, *facts.own_calls))
@@ -195,7 +194,8 @@ def _slot(facts: ModelData, slot: int) -> VersionStyle | None:
 
 
 def _labels(evidence: Iterable[EvidenceRow]) -> dict[str, EvidenceRow]:
-    """The label of each chart: the judged row of its metric, the worst first."""
+    """The label of each chart: the evaluated row of its metric, the worst row if there are
+    several."""
     labels: dict[str, EvidenceRow] = {}
     for row in evidence:
         if row.judged:
@@ -204,7 +204,7 @@ def _labels(evidence: Iterable[EvidenceRow]) -> dict[str, EvidenceRow]:
 
 
 def _marks(facts: ModelData) -> list[TrendMark]:
-    """Deployments, those that CI told of, and alerts of the range, oldest first."""
+    """Deployments, deployments that CI reported, and alerts of the range, oldest first."""
     window, slots = facts.asked.window, {version.id: version.slot for version in facts.drawn}
     known: set[int] = set()
     marks = []
@@ -245,8 +245,8 @@ def _word(kind: str) -> str:
 def _numbers(
     facts: ModelData, calls: CallGrid, processes: ProcessGrid, chosen: Clock
 ) -> dict[int, VersionNumbers]:
-    """Each listed version in the range, or over its own last day where it had no report in the
-    range."""
+    """Numbers of each listed version in the range; without a report in the range, of its last
+    active day."""
     day = TimeBins(0, 1 << 40, 1 << 40)
     callers = all_report_stalls((*facts.calls, *facts.own_calls))
     own_calls, own_processes = (
@@ -266,8 +266,7 @@ def _numbers(
 
 
 def _shares(facts: ModelData) -> dict[int, float]:
-    """The share of the environment's calls that each version took in the newest minutes of the
-    range."""
+    """Each version's share of the environment's calls in the newest minutes of the range."""
     step = 60 if facts.asked.hourly else 1
     newest = max((row.minute for row in facts.calls), default=0)
     since = newest - max(ADOPTION_MINUTES, step) + step
@@ -280,8 +279,8 @@ def _shares(facts: ModelData) -> dict[int, float]:
 
 
 def tabulate_charts(page: ModelPage, drawn: Sequence[VersionStyle]) -> list[dict[str, Any]]:
-    """Every chart's numbers as one table a version: a row a bin, a column a chart; bins without a
-    report are left out."""
+    """The numbers of all charts, one table per version: one row per bin, one column per chart,
+    without bins that have no report."""
     window = page.facts.asked.window
     charts = [
         trend

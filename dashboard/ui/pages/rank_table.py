@@ -1,4 +1,4 @@
-"""The ranks of a job side by side, and in words what some of them do otherwise than the others."""
+"""Table of a job's ranks, and the differences between ranks as text."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ LETTERS = {"hit": "H", "miss": "M", "bypass": "B", "": "–"}
 
 @dataclass(frozen=True)
 class RankDifference:
-    """One thing that differs; names are the agent's and are only ever escaped."""
+    """One difference; names come from the agent and are always escaped."""
 
     text: str
     certain: bool
     at: datetime
     passed: bool
-    """It was over when it was seen, and that is too long ago to say that the ranks are apart
-    now."""
+    """Whether the difference had ended when it was observed, too long ago to know the current
+    state."""
 
 
 @dataclass(frozen=True)
 class RankRow:
-    """One rank; `apart` where it is among those that differ for certain."""
+    """One rank; `apart` is True for a rank with a confirmed difference."""
 
     rank: int
     instance_id: str
@@ -56,8 +56,8 @@ class RankRow:
     pattern: str
     answers: str
     graphs: str
-    """A hash of all graphs that the caches were asked for first: ranks of the same hash asked for
-    the same; empty: none was told."""
+    """Hash of each frame's first cache key: ranks with equal hashes compiled the same graphs; empty
+    if not reported."""
     graphs_told: int
     another_graph: bool
     eager: str
@@ -67,14 +67,14 @@ class RankRow:
 
     @property
     def calm(self) -> bool:
-        """It compiles like the others: a phone shows only where it is, how it is and when it last
-        reported."""
+        """Whether the rank compiles like the others; phones show only host, state and last
+        report."""
         return not (self.apart or self.another_graph or self.now)
 
 
 @dataclass(frozen=True)
 class RankTable:
-    """Everything the template shows of one job."""
+    """All data of the template about one job."""
 
     rows: list[RankRow]
     lines: list[RankDifference]
@@ -84,25 +84,25 @@ class RankTable:
 
     @property
     def urgent(self) -> list[RankRow]:
-        """The rows as the page has them: those that differ, then those that are not well, each in
-        the order of ranks."""
+        """The rows in the order of the page: ranks that differ, then unhealthy ranks, each by
+        rank."""
         return sorted(self.rows, key=lambda row: (not row.apart, row.state in QUIET, row.rank))
 
     @property
     def certain(self) -> int:
-        """How many certain differences there are now."""
+        """Number of current confirmed differences."""
         return sum(line.certain and not line.passed for line in self.lines)
 
     @property
     def passed(self) -> int:
-        """How many certain differences there were."""
+        """Number of past confirmed differences."""
         return sum(line.certain and line.passed for line in self.lines)
 
 
 def build_rank_table(
     instances: Sequence[Instance], compiled: Mapping[int, Sequence[CompileEvent]]
 ) -> RankTable:
-    """Puts the board together."""
+    """Builds the table."""
     ranks = [
         make_rank(one, [_compiled(event) for event in compiled.get(one.pk, ())])
         for one in instances
@@ -144,7 +144,7 @@ def _compiled(event: CompileEvent) -> RankCompilation:
 
 
 def _graphs(events: Sequence[CompileEvent]) -> dict[tuple[str, int, str], str]:
-    """The key of the first compilation of each frame, where one was told."""
+    """The cache key of the first compilation of each frame, if reported."""
     first: dict[tuple[str, int, str], str] = {}
     for event in events:
         if event.kind in COUNTED_KINDS:

@@ -1,5 +1,5 @@
-"""Live cache entries of each frame against the limit in force; at the limit torch compiles no
-further variant, and calls run eager."""
+"""Live cache entries of each frame and the limit in force; at the limit torch compiles no further
+variant, and calls run eager."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.vocabulary import numbers
 
 COUNTED_KINDS = ("first", "recompile", "empty")
-"""Compilations that leave a cache entry on their code object."""
+"""Compilations that add a cache entry to their code object."""
 MOST_PIPS, PIP = 16, 11
 REASONS_SHOWN = 2
 NOT_REPORTED = "not reported by this agent"
@@ -24,14 +24,14 @@ Frame = tuple[str, str, int]
 @dataclass(frozen=True)
 class CacheEntries:
     """Cache entries of a code object after its newest compilation; None: not reported. `limit` is
-    None where nothing limits them."""
+    None if there is no limit."""
 
     count: int | None = None
     limit: int | None = None
 
     @property
     def left(self) -> int | None:
-        """How many more variants are compiled; None where no limit is known."""
+        """Number of further variants that fit; None without a known limit."""
         return (
             max(0, self.limit - self.count)
             if self.limit is not None and self.count is not None
@@ -40,7 +40,7 @@ class CacheEntries:
 
     @property
     def words(self) -> str:
-        """`1 of 8 cache entries`; without a limit no limit is named."""
+        """The text `1 of 8 cache entries`; without a limit, only the count."""
         if self.count is None:
             return NOT_REPORTED
         if self.limit is None:
@@ -49,21 +49,21 @@ class CacheEntries:
 
     @property
     def pips(self) -> list[tuple[int, bool]]:
-        """Where each mark is drawn, and whether an entry fills it; none where they are too many or
-        no limit is known."""
+        """Position of each mark and whether an entry fills it; empty without a known limit or with
+        too many marks."""
         if self.limit is None or self.count is None or self.limit > MOST_PIPS:
             return []
         return [(number * PIP, number < self.count) for number in range(self.limit)]
 
     @property
     def pips_width(self) -> int:
-        """The width of all marks."""
+        """The total width of the marks."""
         return PIP * len(self.pips)
 
 
 @dataclass(frozen=True)
 class FrameHeadroom:
-    """One frame on the instance where the least room is left."""
+    """One frame on the instance with the least headroom."""
 
     frame: str
     place: str
@@ -78,13 +78,13 @@ class FrameHeadroom:
 
     @property
     def near(self) -> bool:
-        """Whether one more variant, or none, fits."""
+        """Whether at most one more variant fits."""
         return bool(self.latched) or (self.entries.left is not None and self.entries.left <= 1)
 
 
 def find_fullest(newest: Iterable[CacheEntries]) -> CacheEntries:
-    """The one with the least room left; one without a limit only where none has one, and unknown
-    entries last."""
+    """The entries with the least headroom; entries without a limit come after those with a limit,
+    unknown entries last."""
     return min(
         newest,
         key=lambda one: (one.left is None, one.left or 0, one.count is None, -(one.count or 0)),
@@ -95,7 +95,7 @@ def find_fullest(newest: Iterable[CacheEntries]) -> CacheEntries:
 def list_frame_headroom(
     events: Iterable[VersionCompilation], own: Sequence[ProcessStart]
 ) -> list[FrameHeadroom]:
-    """The frames with the least room first; `events` are in the order in which they ended."""
+    """Frames, least headroom first; `events` are in the order in which they ended."""
     newest: dict[Frame, dict[int, CacheEntries]] = {}
     reasons: dict[Frame, Counter[str]] = {}
     for event in events:
@@ -154,7 +154,7 @@ def _room(
 
 
 def format_nearest_limit(rows: Sequence[FrameHeadroom]) -> str:
-    """The frame with the least room, in one line; empty where no frame has a known limit."""
+    """The frame with the least headroom on one line; empty if no frame has a known limit."""
     if not rows:
         return ""
     if rows[0].latched:

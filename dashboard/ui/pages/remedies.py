@@ -1,5 +1,4 @@
-"""What to do about a finding: one sentence for the common ones, found by torch's id of a graph
-break or by the text."""
+"""Remedies for common findings, found by torch's graph-break id or by the text of the finding."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "cache_miss",
         "cache folder is new",
-        "Give TORCHINDUCTOR_CACHE_DIR a volume that outlives the process, or load saved "
-        "ones (torch.compiler.load_cache_artifacts).",
+        "Set TORCHINDUCTOR_CACHE_DIR to a volume that outlives the process, or load saved "
+        "artifacts (torch.compiler.load_cache_artifacts).",
     ),
     (
         "cache_miss",
@@ -38,85 +37,84 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "cache_miss",
         "inputs of the graph",
-        "Warm up with the sizes that will come, or compile with dynamic=True.",
+        "Warm up with the expected sizes, or compile with dynamic=True.",
     ),
     (
         "cache_miss",
         "key: config_hash",
-        "Start with the same engine options (--max-num-batched-tokens and others); after a "
+        "Start with the same engine options (such as --max-num-batched-tokens); after a "
         "change the first start compiles.",
     ),
     (
         "cache_miss",
         "key: code_hash",
-        "Source files of the model or of vLLM were changed: after that the first start compiles.",
+        "Source files of the model or of vLLM changed: the first start after a change compiles.",
     ),
     (
         "cache_miss",
         "key: compiler_hash",
-        "Keep torch, the options of inductor and the machine the same; after a change the "
+        "Keep torch, the inductor options and the machine the same; after a change the "
         "first start compiles.",
     ),
-    ("cache_miss", "vllm could not load", "The finding of the failed AOT load has the reason."),
+    ("cache_miss", "vllm could not load", "See the finding about the failed AOT load."),
     (
         "cache_miss",
         "env ",
         "Set the variable to the same value in every process; after a change the first "
-        "start compiles anew.",
+        "start compiles again.",
     ),
     (
         "cache_miss",
         "_config: ",
         "Set the option to the same value in every process; after a change the first start "
-        "compiles anew.",
+        "compiles again.",
     ),
     (
         "cache_miss",
         " -> ",
-        "After an upgrade the first start compiles anew: warm a shared cache before the "
-        "traffic comes.",
+        "After an upgrade the first start compiles again: warm a shared cache before the "
+        "traffic arrives.",
     ),
     (
         "cache_miss",
         "custom pass",
-        "Give the pass a uuid() (torch._inductor.custom_graph_pass), or torch cannot cache "
-        "what it changed.",
+        "Add a uuid() to the pass (torch._inductor.custom_graph_pass); otherwise torch cannot "
+        "cache the changed graph.",
     ),
     (
         "cudagraph_skip",
         "mutated inputs",
-        "Do not write into an input: return the result, or copy into a buffer that the "
-        "module owns.",
+        "Do not write into an input: return the result, or copy into a buffer of the module.",
     ),
     (
         "cudagraph_skip",
         "cpu device",
-        "A tensor on the CPU takes part: move it to the GPU before the call, scalars included.",
+        "The graph uses a CPU tensor: move it to the GPU before the call, scalars included.",
     ),
     ("cudagraph_skip", "multiple devices", "Keep everything in the compiled function on one GPU."),
     (
         "cudagraph_skip",
         "re-recording limit",
-        "Its inputs lie at new addresses at each call: keep them alive, or copy into "
-        "tensors that stay.",
+        "The inputs have new addresses at each call: keep the inputs alive, or copy them into "
+        "static tensors.",
     ),
-    ("cudagraph_skip", "dynamic", "Pad to a few sizes: a CUDA graph holds one size each."),
+    ("cudagraph_skip", "dynamic", "Pad to a few sizes: each CUDA graph has a fixed size."),
     (
         "cudagraph_skip",
         "incompatible op",
-        "Leave the operator outside of the compiled function, or let graph partitioning "
+        "Move the operator out of the compiled function, or let graph partitioning "
         "split around it.",
     ),
     (
         "cudagraph_skip",
         "deterministic",
-        "Deterministic algorithms use operators that no CUDA graph can hold: switch them "
+        "Deterministic algorithms use operators that CUDA graphs do not support: switch them "
         "off where they are not needed.",
     ),
     (
         "cudagraph_rerecord",
         "input size",
-        "Pad to a few sizes: each size is another CUDA graph, with memory of its own.",
+        "Pad to a few sizes: each size needs another CUDA graph with its own memory.",
     ),
     (
         "cudagraph_rerecord",
@@ -132,8 +130,7 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "compiled_nothing",
         "each compilation failed",
-        "Fix the error of the compilation, which a finding of its own names; until then "
-        "call the function uncompiled.",
+        "Fix the compile error (see its finding); until then call the function uncompiled.",
     ),
     (
         "compiled_nothing",
@@ -144,15 +141,15 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "compiled_nothing",
         "",
-        "Keep and call what torch.compile returns (model = torch.compile(model)), or call "
+        "Keep and call the result of torch.compile (model = torch.compile(model)), or call "
         "model.compile() on the module that is called; "
-        "not self = torch.compile(self).",
+        "do not use self = torch.compile(self).",
     ),
     (
         "guards_left_out",
         "",
-        "Other inputs may be answered by code for these: compare a golden batch with a "
-        "second shape (compilewatch.golden), "
+        "Other inputs may run code that was compiled for these inputs: compare a golden batch "
+        "with a second shape (compilewatch.golden), "
         "or remove the guard filter.",
     ),
     (
@@ -165,64 +162,63 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "generator_not_compiled",
         "",
-        "Torch runs a generator function eager: compile the function that it calls for "
-        "each item, or the one that consumes it.",
+        "Torch runs a generator function eager: compile the function that the generator calls "
+        "for each item, or the function that consumes the generator.",
     ),
     (
         "limit_not_in_force",
         "",
-        "Dynamo's options hold for the context that sets them: set the limit in each "
-        "thread before it calls, "
-        "or hand it to torch.compile(recompile_limit=...).",
+        "Dynamo's options apply to the context that sets them: set the limit in each "
+        "thread before its calls, "
+        "or pass it to torch.compile(recompile_limit=...).",
     ),
     (
         "wrapper_not_entered",
         "",
-        "Watch what the framework calls: compile a module inside it (self.net = "
+        "Watch the module that the framework calls: compile a module inside it (self.net = "
         "compilewatch.compile(net)), "
         'or put `with compilewatch.region("train_step")` around the step.',
     ),
     (
         "golden_not_compared",
         "",
-        "Run the golden batch through what torch.compile returned, after init; pass "
-        "reference= where the callable has no eager form.",
+        "Run the golden batch through the result of torch.compile, after init; pass "
+        "reference= if the callable has no eager form.",
     ),
     (
         "golden_cached_code",
         "",
-        "Delete the cache folder or the cache artefact that this host uses, and build it again; "
-        "the same code compiled with an empty cache is right.",
+        "Delete the cache folder or the cache artifact of this host, and build it again; "
+        "the same code compiled with an empty cache is correct.",
     ),
     (
         "golden_hidden_by_tf32",
         "",
-        "Run it with torch.backends.cudnn.allow_tf32 = False from the start: "
-        "what still differs is a wrong kernel, what agrees was rounding.",
+        "Run the batch with torch.backends.cudnn.allow_tf32 = False from the start: "
+        "a remaining difference is a wrong kernel; otherwise the difference was rounding.",
     ),
     (
         "compile_error",
         "",
-        'Compile it with backend="eager", then "aot_eager", to see which stage fails; then '
-        "fix what the error names, such as a "
+        'Compile with backend="eager", then "aot_eager", to find the stage that fails; then '
+        "fix the cause of the error, such as a "
         "missing C++ compiler or a full disk.",
     ),
     (
         "fallback",
         "torch.ops.vllm.",
-        "None is needed: it is an operator of vLLM's own, which splits the graph at "
-        "attention by design.",
+        "No action needed: vLLM's own operator splits the graph at attention by design.",
     ),
     (
         "fallback",
         "torch.ops._c",
-        "None is needed: it is a kernel of the engine's own, which inductor calls as it is.",
+        "No action needed: inductor calls this kernel of the engine unchanged.",
     ),
     (
         "fallback",
         "",
-        "Inductor has no kernel for it: replace the operator, or write one with Triton; it "
-        "costs fusion, not correctness.",
+        "Inductor has no kernel for this operator: replace it, or write a Triton kernel. The "
+        "fallback costs fusion, not correctness.",
     ),
     (
         "alloc_retry",
@@ -233,15 +229,15 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "aot_load_failed",
         "finalize_loading",
-        "A bug of vLLM's own: in trace-once mode (a CPU's default) no AOT compilation ever "
-        "loads. Each start compiles; "
-        "VLLM_USE_AOT_COMPILE=0 spares the attempt.",
+        "A bug in vLLM: in trace-once mode (the default on CPU) AOT compilations never "
+        "load. Each start compiles; "
+        "VLLM_USE_AOT_COMPILE=0 skips the attempt.",
     ),
     (
         "aot_load_failed",
         "source code has changed",
-        "Code that the model runs was changed: the first start after it compiles, the next "
-        "one loads.",
+        "The model's code changed: the first start after the change compiles, the next "
+        "start loads.",
     ),
     (
         "aot_load_failed",
@@ -257,23 +253,23 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "oom",
         "",
-        "Lower the batch size or the longest input; compare the peak with that of the "
-        "version before.",
+        "Lower the batch size or the maximum input length; compare the peak with the "
+        "previous version.",
     ),
     (
         "parity",
         "",
         'Hold the version back. The first of backend="eager", "aot_eager" and "inductor" '
-        "that fails is where it goes wrong.",
+        "that fails is the faulty stage.",
     ),
     (
         "latched_eager",
         ": limit",
-        "Fix the guard that keeps failing, then restart the process: until then it does "
-        "not compile again.",
+        "Fix the guard that keeps failing, then restart the process: the frame does not "
+        "compile again before the restart.",
     ),
 )
-"""Kind, a part of the text in lower case, and the sentence; the first that fits."""
+"""Kind, lower-case part of the text, and remedy; the first match applies."""
 
 
 _AGAIN = {
@@ -281,11 +277,11 @@ _AGAIN = {
     "compiled again as a new code object": "new code object",
     "compiled again because its last compilation failed": "failed again",
 }
-"""How the agent words that a function is compiled again although no guard failed."""
+"""The agent's texts for repeated compilations without a failed guard."""
 
 
 def find_remedy(kind: str, text: str) -> str:
-    """One sentence, or nothing where none is known."""
+    """The remedy as one sentence, or an empty text."""
     known = _BREAK_ID.match(text) if kind == "graph_break" else None
     if known and int(known[1]) in BREAKS:
         return BREAKS[int(known[1])]
@@ -303,6 +299,6 @@ def find_remedy(kind: str, text: str) -> str:
 
 
 def build_break_url(kind: str, text: str) -> str:
-    """The address of torch's own page about a graph break; empty where it has no id."""
+    """The URL of torch's page about a graph break; empty without an id."""
     known = _BREAK_ID.match(text) if kind == "graph_break" else None
     return BREAK_PAGE.format(known[1]) if known else ""

@@ -1,5 +1,4 @@
-"""How long a roll-out takes until all its replicas are warm: an estimate from the starts that were
-seen."""
+"""Rollout forecast: estimated time until all replicas are warm, from observed starts."""
 
 from __future__ import annotations
 
@@ -17,14 +16,15 @@ MOST_REPLICAS = 10_000
 LOW, MIDDLE, HIGH = 0.1, 0.5, 0.9
 DRAWS, NORMAL = 1000, NormalDist()
 MOST_GROUPS = 40
-"""Groups of a roll-out that are drawn; of more than that each stands for several."""
+"""Maximum number of simulated groups of a rollout; above it, each simulated group represents
+several."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Seconds until the last of `replicas` is warm, which start `at_once` together, the next ones
-    when those are warm, with 8 chances in 10 between `low` and `high`; from `starts` starts of one
-    kind."""
+    """Seconds until the last of `replicas` is warm, with an 80% interval from `low` to `high`.
+    Replicas start in groups of `at_once`, each after the previous group is warm. `starts` is the
+    number of observed starts of one kind."""
 
     kind: str
     replicas: int
@@ -36,20 +36,21 @@ class Forecast:
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The forecast as text."""
         if self.middle is None or self.low is None or self.high is None:
-            return f"not enough starts to tell, {self.starts} of {ENOUGH}"
+            return f"not enough data ({self.starts} of {ENOUGH} starts)"
         return (
-            f"{numbers.duration(self.middle)}, 8 in 10 between {numbers.duration(self.low)} and "
-            f"{numbers.duration(self.high)}"
+            f"{numbers.duration(self.middle)} (80% interval {numbers.duration(self.low)} to "
+            f"{numbers.duration(self.high)})"
         )
 
 
 def forecast_rollout(
     kind: str, totals: Sequence[float], replicas: int, at_once: int | None = None
 ) -> Forecast:
-    """Each group takes as long as the slowest of so many starts that are drawn like those that were
-    seen, on a log scale; the fewer were seen, the wider. Without `at_once` all are one group."""
+    """Each group takes as long as its slowest start. Starts are drawn from a log-normal fit of the
+    observed starts; fewer observations widen the interval. Without `at_once`, all replicas form one
+    group."""
     together = min(max(1, at_once or replicas), replicas)
     logs = [math.log(total) for total in totals if total > 0]
     if len(logs) < ENOUGH:
@@ -60,9 +61,8 @@ def forecast_rollout(
 
 
 def _roll_outs(logs: Sequence[float], replicas: int, together: int) -> Iterator[float]:
-    """The seconds of a roll-out, drawn often. All replicas of one share what is not known of the
-    mean and of the spread, so that few starts that were seen do not make each replica's time
-    another guess; the draws are the same for the same starts."""
+    """Simulated durations of a rollout. All replicas of one simulation share one draw of mean and
+    spread, because the uncertainty of the fit is common to them. The draws are deterministic."""
     groups = math.ceil(replicas / together)
     drawn = min(groups, MOST_GROUPS)
     mean, spread, freedom = fmean(logs), max(stdev(logs), LEAST_SPREAD), len(logs) - 1
@@ -70,7 +70,7 @@ def _roll_outs(logs: Sequence[float], replicas: int, together: int) -> Iterator[
     for _ in range(DRAWS):
         own = spread * math.sqrt(freedom / chance.gammavariate(freedom / 2, 2.0))
         centre = chance.gauss(mean, own / math.sqrt(len(logs)))
-        # The slowest is below a time when all are.
+        # The slowest start is below a time exactly if all starts are.
         tails = [
             min(max((1.0 - chance.random()) ** (1 / together), 1e-12), 1.0 - 1e-12)
             for _ in range(drawn)
@@ -85,22 +85,22 @@ def forecast_rollouts(
     at_once: int | None = None,
     untold: Sequence[float] = (),
 ) -> list[Forecast]:
-    """One for starts that the caches served and one for those they did not, where both were seen;
-    else one for all, those too that tell of no cache."""
+    """Forecasts for warm and for cold caches if starts of both kinds were observed; else one
+    forecast of all starts, including starts with unknown cache state."""
     if cold and warm:
         return [
             forecast_rollout("with warm caches", warm, replicas, at_once),
             forecast_rollout("with cold caches", cold, replicas, at_once),
         ]
     every = [*cold, *warm, *untold]
-    return [forecast_rollout("as its starts so far", every, replicas, at_once)] if every else []
+    return [forecast_rollout("from all starts so far", every, replicas, at_once)] if every else []
 
 
 @dataclass(frozen=True)
 class WarmCacheEstimate:
-    """What a cache that holds everything, such as a file of `compilewatch cache save`, takes off a
-    cold start: `saved` where starts of both kinds were seen, else at most `missed`, what the
-    compilations of a start took that were in no cache."""
+    """Time that a complete cache, such as a file of `compilewatch cache save`, saves on a cold
+    start: `saved` if starts of both kinds were observed, else at most `missed`, the seconds of a
+    start's uncached compilations."""
 
     cold: int
     warm: int
@@ -109,21 +109,21 @@ class WarmCacheEstimate:
 
     @property
     def text(self) -> str:
-        """What it says; empty where no start was cold."""
+        """The estimate as text; empty if no start was cold."""
         seen = (
             f"{numbers.plural(self.cold, 'cold start')} and {numbers.plural(self.warm, 'warm one')}"
         )
         if self.saved is not None and self.saved <= 0:
-            return f"A warm cache saved nothing so far: {seen} took alike, or the warm longer."
+            return f"A warm cache has saved no time so far ({seen})."
         if self.saved is not None:
             return (
-                f"A warm cache saves about {numbers.duration(self.saved)} of a cold start: the "
-                f"medians of {seen}."
+                f"A warm cache saves about {numbers.duration(self.saved)} of a cold start "
+                f"(medians of {seen})."
             )
         if self.missed is not None:
             return (
-                f"A warm cache would save {numbers.duration(self.missed)} of a start at most, "
-                "what it compiled anew: none was warm yet."
+                f"A warm cache would save at most {numbers.duration(self.missed)} of a start, "
+                "the time of uncached compilations. No warm start was observed yet."
             )
         return ""
 
@@ -131,7 +131,7 @@ class WarmCacheEstimate:
 def estimate_warm_cache(
     cold: Sequence[float], warm: Sequence[float], *, missed: float, starts: int
 ) -> WarmCacheEstimate:
-    """`missed` seconds were compiled anew by so many starts."""
+    """`missed` is the total compile time in seconds of cache misses over `starts` starts."""
     if cold and warm:
         return WarmCacheEstimate(len(cold), len(warm), median(cold) - median(warm))
     return WarmCacheEstimate(

@@ -1,4 +1,5 @@
-"""Reads the forms of Settings > Messages: what cannot be is an error that names its field."""
+"""Parser for the forms of Settings > Notifications: an invalid value raises an error that names its
+field."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ T = TypeVar("T")
 
 
 def rule_read(given: QueryDict, channels: dict[str, Channel]) -> RuleInput:
-    """A rule from its form; raises RuleError."""
+    """Parses the form of a rule; raises RuleError."""
     channel = channels.get(given.get("channel", ""))
     if channel is None:
         raise RuleError("channel: choose a channel of this project.")
@@ -38,7 +39,7 @@ def rule_read(given: QueryDict, channels: dict[str, Channel]) -> RuleInput:
 
 
 def moment_read(given: QueryDict, name: str, zone: ZoneInfo) -> datetime | None:
-    """A time as the browser's field gives it, on the project's clock; None if it is empty."""
+    """Parses a browser's date-time field in the project's time zone; None if it is empty."""
     return _maybe(given, name, lambda text: _there(text, zone), "a date and a time")
 
 
@@ -60,7 +61,7 @@ def _wall(text: str) -> time:
 
 
 def _there(text: str, zone: ZoneInfo) -> datetime:
-    """Raises OverflowError for what is outside the years in UTC."""
+    """Raises OverflowError for years that UTC cannot represent."""
     local = datetime.fromisoformat(text)
     if local.tzinfo is not None:
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""What a search found as links with the words that tell two of the same name apart."""
+"""Search results as links, with details that distinguish equal names."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ MAX_HELP_RESULTS = 5
 
 @dataclass(frozen=True)
 class SearchHit:
-    """One result; `mark` is the shape before it, which says of what kind it is and not how it does,
-    `seen` when it was last seen. A title that is a `sentence` may name code between backticks; a
-    name is shown as it is."""
+    """One result. `mark` is the shape of the kind, not of the state; `seen` is the last sighting. A
+    title that is a `sentence` may contain code in backticks; a name is shown as is."""
 
     url: str
     title: str
@@ -34,7 +33,7 @@ class SearchHit:
 
 @dataclass(frozen=True)
 class HitGroup:
-    """Results of one kind; `more` says that there are others."""
+    """Results of one kind; `more` is True if further results exist."""
 
     title: str
     hits: list[SearchHit]
@@ -42,7 +41,7 @@ class HitGroup:
 
 
 def build_hits(slug: str, found: SearchResults) -> list[HitGroup]:
-    """Kinds without a result are left out."""
+    """Groups of results; kinds without a result are omitted."""
     groups = [
         HitGroup("Models", [_model(slug, row) for row in found.models], "models" in found.more),
         HitGroup(
@@ -62,7 +61,7 @@ def build_hits(slug: str, found: SearchResults) -> list[HitGroup]:
 
 
 def build_help_group(text: str, limit: int = MAX_HELP_RESULTS) -> HitGroup:
-    """Documents and their sections; they are in memory and cost no query."""
+    """Documents and their sections, from memory without a query."""
     results, more = search_help(text.split()[:MAX_WORDS], limit)
     return HitGroup("Help", [_help(result) for result in results], more)
 

@@ -1,5 +1,5 @@
-"""Tries settings on the last days before they hold: bounded work, one trial at a time, and what was
-left out is counted."""
+"""Backtest of settings on the last days: bounded work, one backtest at a time, with a count of
+skipped deployments."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from dashboard.ui.selectors.judging import DetectionData
 BACKTEST_DAYS = 8
 HOURS_EACH = 24
 TIME_BUDGET_S = 4.0
-"""A trial takes the processor from the pages: no further deployment is begun after so long."""
+"""Time limit in seconds, because a backtest takes CPU from the pages: no further deployment starts
+after it."""
 
 _lock = Lock()
 
 
 @dataclass(frozen=True)
 class Backtest:
-    """What the settings in the fields would have said; `found` is None while another trial runs."""
+    """Verdicts with the settings of the form; `found` is None while another backtest runs."""
 
     found: BacktestResult | None
     days: int = BACKTEST_DAYS
@@ -34,7 +35,7 @@ class Backtest:
 def build_settings_lookup(
     *, facts: DetectionData, values: dict[str, Value]
 ) -> Callable[[int], Settings]:
-    """The settings of a model's id if these values were saved on this page."""
+    """A lookup of a model's settings as if the values were saved."""
     project_id = facts.project.pk
     book = SettingsResolver(project_id=project_id)
 
@@ -50,7 +51,7 @@ def build_settings_lookup(
 
 
 def run_backtest(*, facts: DetectionData, values: dict[str, Value]) -> Backtest:
-    """Judges the first day of what was deployed in the last days."""
+    """Evaluates the first day of each recent deployment."""
     if not _lock.acquire(blocking=False):
         return Backtest(None)
     try:

@@ -1,5 +1,4 @@
-"""What is different about the bad instances, in words: ranked by how well each trait separates,
-with the counts."""
+"""Common traits of degraded instances as text, ranked by separation, with counts."""
 
 from __future__ import annotations
 
@@ -11,16 +10,16 @@ from dashboard.vocabulary import numbers
 
 SHOWN = 8
 CONFIDENCE_LABELS = {
-    "clear": "separates them: chance alone would hardly do it",
-    "weak": "may be chance: it would show as much in up to one of ten looks",
-    "few": "too few instances to tell it from chance",
+    "clear": "significant: chance alone is unlikely",
+    "weak": "weak: chance produces this in up to 1 of 10 comparisons",
+    "few": "not significant (too few instances)",
 }
 VALUE_SHOWN = 80
 
 
 @dataclass(frozen=True)
 class DifferenceLine:
-    """One trait; names and values are the agent's and are only ever escaped."""
+    """One trait; names and values come from the agent and are always escaped."""
 
     key: str
     value: str
@@ -34,7 +33,7 @@ class DifferenceLine:
 
 @dataclass(frozen=True)
 class TraitDifferences:
-    """The lines, the best first, and who was compared with whom."""
+    """The lines, best separation first, and the compared groups."""
 
     lines: list[DifferenceLine]
     total: int
@@ -45,25 +44,23 @@ class TraitDifferences:
 
     @property
     def clear(self) -> list[DifferenceLine]:
-        """What chance would hardly do."""
+        """The significant differences."""
         return [line for line in self.lines if line.sure == "clear"]
 
     @property
     def weak(self) -> list[DifferenceLine]:
-        """The others, which are shown when they are asked for: among a few instances each has a
-        host of its own."""
+        """The other differences, collapsed by default: with few instances, every host differs."""
         return [line for line in self.lines if line.sure != "clear"]
 
     @property
     def nothing(self) -> str:
-        """Why there is no line."""
+        """The reason for an empty list."""
         if not self.bad:
             return f"There are no {self.bad_words}."
         if not self.good:
             return f"There are no {self.good_words} to compare with."
         return (
-            "Nothing that is known of them differs: neither machine nor libraries, "
-            "configuration, caches, shapes or findings."
+            "No known difference in machine, libraries, configuration, caches, shapes or findings."
         )
 
 
@@ -75,8 +72,8 @@ def compare_traits(
     bad_words: str,
     good_words: str,
 ) -> TraitDifferences:
-    """Compares these instances; those without known traits are left out, and where one side is
-    empty nobody asked for traits."""
+    """Compares the two groups. Instances without known traits are omitted; `traits` is not read if
+    a group is empty."""
     if not bad or not good:
         return TraitDifferences([], 0, len(bad), len(good), bad_words, good_words)
     sides = [[traits[id] for id in sorted(ids) if id in traits] for ids in (bad, good)]
@@ -110,7 +107,7 @@ def _line(one: Separation, bad_words: str, good_words: str) -> DifferenceLine:
 
 
 def _of(count: int, whole: int) -> str:
-    """all 3, none of 9, 2 of 7."""
+    """A count of a total: all 3, none of 9, 2 of 7."""
     if count == whole:
         return f"all {numbers.number(whole)}" if whole > 1 else "the one of the"
     return f"{'none' if count == 0 else numbers.number(count)} of {numbers.number(whole)}"

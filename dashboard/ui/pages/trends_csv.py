@@ -1,4 +1,4 @@
-"""The numbers behind the trend charts as rows of a file."""
+"""The numbers of the trend charts as rows of a CSV file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dashboard.ui.pages.model import ModelPage
 
 
 def tabulate_bins(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
-    """A row a version and bin; a shaded chart has the ends of its interval beside its value."""
+    """One row per version and bin; charts with a confidence band have the ends of the interval next
+    to the value."""
     shaded = (
         {trend.key for trend in charts if any(line.low for line in trend.lines)}
         if len(charts) == 1
@@ -41,12 +42,12 @@ def tabulate_bins(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
 
 
 def _heads(trend: Trend, *, shaded: bool, bounded: bool) -> list[str]:
-    """Those of one chart; the bound and the mean are of bins whose quantile lies in an engine's
+    """The columns of one chart; bound and mean apply to bins whose quantile lies in an engine's
     first bucket."""
     heads = [
         f"{trend.title} ({trend.unit})",
         *(
-            ("95 % low, sampling error of calls", "95 % high, sampling error of calls")
+            ("95% CI low, sampling error of calls", "95% CI high, sampling error of calls")
             if shaded
             else ()
         ),
@@ -57,7 +58,7 @@ def _heads(trend: Trend, *, shaded: bool, bounded: bool) -> list[str]:
 
 
 def tabulate_starts(page: ModelPage) -> list[list[Any]]:
-    """A row a start; every one, also those that a chart has no room for."""
+    """One row per start, including starts that the chart omits."""
     window, names = (
         page.facts.asked.window,
         {version.id: version.name for version in page.facts.drawn},

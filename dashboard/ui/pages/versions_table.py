@@ -1,5 +1,4 @@
-"""The table of versions: when each ran, how much of the traffic it has, and its key numbers beside
-the baseline's."""
+"""Versions table: runtime, share of traffic, and key metrics with the change from the baseline."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ SHOWN = (*COLUMNS, metric_values.COLD_START)
 
 
 def versions_columns(*, whole: bool) -> tuple[Column, ...]:
-    """The heads; by what was counted it is sorted where all versions are on one page."""
+    """The columns; sorting by metrics requires all versions on one page."""
     counted = [
         Column(metric.title, metric.key if whole else "", right=True, most_first=True)
         for metric in SHOWN
@@ -50,7 +49,7 @@ def versions_columns(*, whole: bool) -> tuple[Column, ...]:
 
 
 def sort_versions(rows: list[VersionRow], order: Order) -> list[VersionRow]:
-    """By a number, where the order asks for one."""
+    """Sorts by a metric if the order requests one."""
     keys: dict[str, Callable[[VersionRow], float | None]] = {"share": lambda row: row.share}
     keys |= {metric.key: _number_at(place) for place, metric in enumerate(SHOWN)}
     return order.sort_rows(rows, keys) if order.key in keys else rows
@@ -62,8 +61,8 @@ def _number_at(place: int) -> Callable[[VersionRow], float | None]:
 
 @dataclass(frozen=True)
 class VersionNumbers:
-    """What a version did in its span; `own` says that it was its own last day, not the range of the
-    page."""
+    """Metrics of a version; `own` is True if they cover its last active day instead of the page's
+    range."""
 
     calls: CallTotals | None
     processes: ProcessTotals | None
@@ -72,7 +71,7 @@ class VersionNumbers:
 
 @dataclass(frozen=True)
 class VersionCell:
-    """A number with the change under it; red only where it drives a ROLL BACK."""
+    """A number with its change; red only if the metric drives a ROLL BACK."""
 
     title: str
     value: str
@@ -84,7 +83,7 @@ class VersionCell:
 
 @dataclass(frozen=True)
 class VersionRow:
-    """One version."""
+    """One version of the table."""
 
     version: ModelVersion
     deployment: Deployment
@@ -100,12 +99,12 @@ class VersionRow:
 
     @property
     def live(self) -> bool:
-        """Whether it has traffic now."""
+        """Whether the version has traffic now."""
         return self.deployment.ended_minute is None
 
     @property
     def calls_text(self) -> str:
-        """Every call of the region in the range, exactly: what the agents recorded."""
+        """The exact number of calls of the region in the range, as the agents recorded it."""
         return f"{self.calls or 0:,}"
 
 
@@ -120,7 +119,7 @@ def version_rows(
     evidence: Sequence[EvidenceRow],
     why_eager: Mapping[int, EagerBreakdown],
 ) -> list[VersionRow]:
-    """A row a version, in the order of `by_version`."""
+    """One row per version, in the order of `by_version`."""
     slots = {version.id: version.slot for version in drawn}
     judged, baseline = (
         next((id for id, slot in slots.items() if slot == wanted), None) for wanted in (2, 1)
@@ -212,8 +211,8 @@ def _cell(
 
 
 def _recompiled(own: VersionNumbers) -> VersionCell:
-    """The count, with the first minutes of an instance, and the calls that waited for a
-    compilation: a rate would fall with every hour."""
+    """The count, including the first minutes of an instance, and the calls that waited for a
+    compilation. A rate would fall with every hour."""
     title, count = (
         metric_values.RECOMPILES.title,
         own.processes.recompiles if own.processes else None,

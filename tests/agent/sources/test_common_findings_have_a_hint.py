@@ -128,11 +128,15 @@ def test_torchs_own_page_is_named_by_its_id() -> None:
             "no inductor kernel for torch.ops.vllm.unified_attention_with_output.default",
             "by design",
         ),
-        ("fallback", "no inductor kernel for torch.ops._C.onednn_mm.default", "engine's own"),
+        (
+            "fallback",
+            "no inductor kernel for torch.ops._C.onednn_mm.default",
+            "kernel of the engine",
+        ),
         (
             "fallback",
             "no inductor kernel for torch.ops.aten.linalg_inv_ex.default",
-            "replace the operator",
+            "replace it",
         ),
         (
             "cache_miss",
@@ -145,12 +149,12 @@ def test_torchs_own_page_is_named_by_its_id() -> None:
             "aot_load_failed",
             "AOT compilation cannot be loaded: 'function' object has no attribute "
             "'finalize_loading'",
-            "bug of vLLM's own",
+            "bug in vLLM",
         ),
         (
             "aot_load_failed",
             "AOT compilation cannot be loaded: Source code has changed since",
-            "was changed",
+            "code changed",
         ),
     ],
 )

@@ -170,7 +170,7 @@ def test_the_model_page_shows_each_instance_with_its_problems(
     )
     assert "40 s behind" in rows["slow-clock"] and "in step" in rows["fast-clock"]
     assert "28 windows" in rows["spooled"] or "29 windows" in rows["spooled"]
-    assert "2 windows missing, 3 windows merged, 1 event without its sample" in rows["lossy"]
+    assert "2 reports missing, 3 reports merged, 1 event without its sample" in rows["lossy"]
     assert "</svg>hung</span>" in rows["stuck"] and "score for 15 min" in rows["stuck"]
     assert (
         text.index("stuck / rank 0") < text.index("lossy / rank 0") < text.index("sound / rank 0")

@@ -146,4 +146,4 @@ def test_reported_samples_become_a_verdict(
         and Finding.objects.filter(kind="parity").count() == 0
     )
     assert select_strongest_evidence(verdict.evidence)[0]["name"] == "NaN or infinite"
-    assert "none in sampled calls of the baseline" in str(fact_lines(verdict.evidence))
+    assert "baseline: none in sampled calls" in str(fact_lines(verdict.evidence))

@@ -207,7 +207,7 @@ def line(
     said: Verdict | None = None,
     actor: str = "",
 ) -> AlertEvent:
-    """One line of the timeline."""
+    """One entry of the timeline."""
     return AlertEvent.objects.create(
         alert=owner,
         at=clock.now() - timedelta(minutes=minutes_ago),

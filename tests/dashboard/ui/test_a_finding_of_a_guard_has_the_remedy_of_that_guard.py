@@ -25,24 +25,27 @@ from tests.dashboard.ui.charts_story import finding
 
 GUARDS = {
     "list(dict.keys(L['names'])) == ['a', 'b']": "the same keys in the same order",
-    "Cache line invalidated because L['kind'] got deallocated": "keep it alive",
+    "Cache line invalidated because L['kind'] got deallocated": "keep the object alive",
     "tensor 'x' size mismatch at index "
     "0. expected *, actual *": "torch._dynamo.decorators.mark_unbacked",
     "GLOBAL_STATE changed: num_threads": "torch.set_num_threads",
-    "___check_type_id(L['x'], #), type=<class 'list'>": "hand over one type",
-    "___check_obj_id(L['f'], #), type=<class 'function'>": "hand over the same one",
+    "___check_type_id(L['x'], #), type=<class 'list'>": "pass one type",
+    "___check_obj_id(L['f'], #), type=<class 'function'>": "pass the same object",
     "L['self'].scale == *": "torch._dynamo.config.allow_unspec_int_on_nn_module = True",
-    "Duplicate tensor found where not expected! tensor 'y'": "clone() one of them",
+    "Duplicate tensor found where not expected! tensor 'y'": "clone() one of the two",
     "not hasattr(L['options'], 'bias')": "set it in __init__",
     "L['n'] == *": "The value is compiled in",
 }
 NEW = {
-    "compiled_nothing": ("Compiled nothing", "Keep and call what torch.compile returns"),
+    "compiled_nothing": ("Compiled nothing", "Keep and call the result of torch.compile"),
     "guards_left_out": ("Guards left out", "a golden batch with a second shape"),
     "hook_too_late": ("Hook registered too late", "Register the hook before the first call"),
     "generator_not_compiled": ("Generator not compiled", "Torch runs a generator function eager"),
     "limit_not_in_force": ("Limit not in force", "in each thread"),
-    "wrapper_not_entered": ("Watched module not called", "Watch what the framework calls"),
+    "wrapper_not_entered": (
+        "Watched module not called",
+        "Watch the module that the framework calls",
+    ),
 }
 
 
@@ -84,8 +87,8 @@ def test_new_kinds_have_a_title_and_a_remedy_on_the_page(
 @pytest.mark.parametrize(
     ("why", "remedy"),
     [
-        (WHY_DROPPED, "not self = torch.compile(self)"),
-        (WHY_FAILED, "Fix the error"),
+        (WHY_DROPPED, "do not use self = torch.compile(self)"),
+        (WHY_FAILED, "Fix the compile error"),
         (WHY_SKIPPED, "fullgraph"),
     ],
 )

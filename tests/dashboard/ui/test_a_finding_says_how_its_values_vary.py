@@ -113,7 +113,7 @@ def test_pages_files_and_the_api_show_them(
         f"12 classes, all different: {', '.join(NAMES)} …</p>" in detail
         and "recompile_limit to at least 12" in detail
     )
-    assert "no known advice" not in detail
+    assert "No suggestion" not in detail
     data = signed_in.get(f"{address}{one.pk}.json").json()
     assert (data["values"], data["distinct"], data["pattern"]) == (NAMES, 12, "distinct values")
     assert (

@@ -101,7 +101,7 @@ def test_a_page_shows_a_range_of_ten_years_one_of_the_future_and_one_without_dat
     for query, said in (
         (f"from={at(now - 10 * 525_960)}", "nothing is kept for longer"),
         (f"from={at(now + 500)}", "lies in the future"),
-        (f"from={at(now - 50_000)}&to={at(now - 49_000)}", "No report in these"),
+        (f"from={at(now - 50_000)}&to={at(now - 49_000)}", "No report in the last"),
         ("range=deployment", "Since deployment"),
     ):
         answer = signed_in.get(made.url(f"?{query}"))
@@ -116,7 +116,7 @@ def test_each_chart_has_its_own_file(signed_in: Client, project: Project) -> Non
         .content.decode()
         .splitlines()
     )
-    bounds = ('"95 % low, sampling error of calls"', '"95 % high, sampling error of calls"')
+    bounds = ('"95% CI low, sampling error of calls"', '"95% CI high, sampling error of calls"')
     assert p99[0] == ",".join(("version,time", '"p99 (ms, wall time)"', *bounds))
     version, _, value, low, high = next(
         cells for line in reversed(p99[1:]) if all(cells := line.split(","))

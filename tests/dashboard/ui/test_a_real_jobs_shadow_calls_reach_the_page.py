@@ -64,7 +64,7 @@ def test_the_page_shows_the_results_of_the_shadow_calls(
     assert shadow["speed_up"] > 2 and shadow["eager_seconds"] >= 0.03 > shadow["compiled_seconds"]
     assert finite["beyond"] == 1 and finite["nonfinite"] == 64
     text = signed_in.get(f"{page}/").content.decode().replace("\xa0", " ")
-    assert "times as fast" in text and "1 of 83 answers hold NaN or infinite values" in text
+    assert "times as fast" in text and "1 of 83 results contain NaN or infinite values" in text
     assert "shadow calls of 2" in part(text, "pay")
     payback = signed_in.get(f"{page}.json").json()["payback"]
     assert payback["saved"] > 0.5 and payback["estimate"] is True

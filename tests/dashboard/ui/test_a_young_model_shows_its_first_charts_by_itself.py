@@ -45,8 +45,8 @@ def test_the_page_polls_and_reloads_when_minutes_are_available(
 ) -> None:
     made = young(project, minutes=1)
     html = signed_in.get(f"/p/ranking/models/{made.pk}/").content.decode()
-    assert "Reports arrive, their first minute is being counted" in html
-    assert "No report in these" not in html
+    assert "Reports are arriving; processing the first minute" in html
+    assert "No report in the last" not in html
     waiting = signed_in.get(f"/p/ranking/models/{made.pk}.json", headers=HTMX)
     assert (waiting.status_code, waiting.headers.get("HX-Refresh")) == (204, None)
     reporting = model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
@@ -59,8 +59,8 @@ def test_the_page_of_a_model_that_has_been_silent_for_long_does_not_poll(
 ) -> None:
     made = young(project, minutes=500)
     html = signed_in.get(f"/p/ranking/models/{made.pk}/").content.decode()
-    assert "No report in these" in html
-    assert "being counted" not in html
+    assert "No report in the last" in html
+    assert "processing the first minute" not in html
 
 
 def test_the_page_does_not_poll_for_a_past_range(signed_in: Client, project: Project) -> None:
@@ -68,7 +68,7 @@ def test_the_page_does_not_poll_for_a_past_range(signed_in: Client, project: Pro
     html = signed_in.get(
         f"/p/ranking/models/{made.pk}/?range=1h&until={clock.minute_of(clock.unix()) - 600}"
     ).content.decode()
-    assert "being counted" not in html
+    assert "processing the first minute" not in html
 
 
 def test_creating_a_key_stays_on_the_setup_page(signed_in: Client, project: Project) -> None:

@@ -75,7 +75,7 @@ def test_a_group_of_another_project_is_not_found(
         project=other_project, title="secret", opened_at=together[0].opened_at
     )
     page = html(signed_in, f"?group={foreign.pk}")
-    assert "No alert here" in page and "secret" not in page
+    assert "No matching alerts" in page and "secret" not in page
 
 
 def test_the_alert_page_lists_the_related_alerts_with_their_states(
@@ -87,11 +87,11 @@ def test_the_alert_page_lists_the_related_alerts_with_their_states(
         next(one for one in together if not one.group_id),
     )
     page = html(signed_in, f"{in_group[0].number}/")
-    assert "look at what they share before rolling back" in page and HOSTILE not in page
+    assert "Check the common cause before rolling back" in page and HOSTILE not in page
     assert [f'alerts/{one.number}/">A-{one.number}' in page for one in together] == [
         one is not in_group[0] for one in together
     ]
-    assert "auto-recovered" in page and "Not alone." in page
+    assert "auto-recovered" in page and "Related alerts." in page
     assert "alarms in other environments, too" in html(signed_in, f"{alone.number}/")
 
 

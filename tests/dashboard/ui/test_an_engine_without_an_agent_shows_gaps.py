@@ -124,7 +124,7 @@ def test_metrics_that_an_engine_does_not_report_lead_to_no_claim(
     page = signed_in.get(f"{address}versions/{version.pk}/").content.decode()
     assert "has run compiled code yet" not in page and "Nothing was looked up" not in page
     assert (
-        "has told of a compiled call yet" in page
+        "has reported a compiled call or readiness yet" in page
         and "No compilation of this version is known" in page
     )
     assert "no compilation<" not in signed_in.get("/p/ranking/").content.decode()

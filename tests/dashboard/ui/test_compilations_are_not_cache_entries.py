@@ -134,7 +134,7 @@ def test_the_page_of_a_guard_shows_the_same_headroom(
     address = f"/p/{project.slug}/findings/{one.pk}"
     text = " ".join(signed_in.get(f"{address}/").content.decode().replace("\u00a0", " ").split())
     assert (
-        "1 of 8 cache entries on the fullest of 1 instance" in text
+        "1 of 8 cache entries used on the fullest of 1 instance" in text
         and "7 more recompilations until" in text
     )
     way = signed_in.get(f"{address}.json").json()["way_out"]["headroom"]

@@ -59,7 +59,7 @@ def test_a_day_counts_new_gone_and_returned_findings(signed_in: Client, project:
         ["1", "0", "0"],
     ]
     text = signed_in.get("/p/ranking/findings/").content.decode()
-    assert "3 seen first, 1 gone since and 1 back since" in text
+    assert "3 new, 1 gone, 1 back" in text
     assert 'href="/p/ranking/findings.csv?chart=days"' in text
     assert sum(int(row[1]) for row in rows_of(signed_in, "&kind=graph_break")[1:]) == 0, (
         "the filters of the list hold"
@@ -80,7 +80,7 @@ def test_the_timeline_shows_versions_with_and_without_the_finding() -> None:
     assert [bar.x for bar in oldest.ran] == [0.0, 300.0] and oldest.times == 7
     assert oldest.shown is not None and oldest.shown.x == 50.0 and oldest.shown.width >= 4.0
     assert newest.ran[0].x + newest.ran[0].width == WIDTH
-    assert line.conclusion == "1 of 2 versions that ran since it was seen first showed it."
+    assert line.conclusion == "1 of 2 versions since the first sighting had the finding."
 
 
 def test_the_timeline_shows_only_the_newest_of_many_versions() -> None:
@@ -100,7 +100,6 @@ def test_the_page_of_a_finding_draws_the_timeline(signed_in: Client, project: Pr
     one = finding(made, "guard", "x.size(0) == 1", "a.py:1", {HEALTHY.name: 3}, ago=200)
     text = signed_in.get(f"/p/ranking/findings/{one.pk}/").content.decode()
     assert (
-        "Over time" in text
-        and "1 of 2 versions that ran since it was seen first showed it." in text
+        "Over time" in text and "1 of 2 versions since the first sighting had the finding." in text
     )
     assert "3 times" in text and "never" in text

@@ -27,7 +27,7 @@ def test_the_remedy_is_below_the_finding(signed_in: Client, project: Project) ->
     text = unescape(signed_in.get(made.url()).content.decode())
     assert "torch._dynamo.config.capture_scalar_outputs = True" in text
     assert 'href="https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0124.html"' in text
-    assert "CUDA graph recorded again" in text and "each size is another CUDA graph" in text
+    assert "CUDA graph re-recorded" in text and "each size needs another CUDA graph" in text
 
 
 def test_an_unknown_finding_has_no_remedy(signed_in: Client, project: Project) -> None:

@@ -115,44 +115,44 @@ FEATURES: dict[str, tuple[Fields, str, list[str], list[str]]] = {
     "cache-miss explainer": (
         {"cache": MISS, "miss": "graph", "key": "k2"},
         "misses",
-        ["2 of 2 starts that missed", "2 of 4 processes tell of their caches"],
+        ["2 of 2 starts with misses", "2 of 4 processes report cache results"],
         ["emptied", "4 compilations"],
     ),
     "cold-start budget": (
         {},
         "all-starts",
-        ["of 4 processes; the others told no start"],
+        ["of 4 processes; the others reported no start"],
         [">0 s<"],
     ),
     "golden": (
         {"parities": [golden()]},
         "parity",
-        ["passed on 2 <", "2 of 4 told nothing of it"],
+        ["passed on 2 <", "2 of 4 did not report this batch"],
         ["failed"],
     ),
     "shadow": (
         {"parities": [shadow()]},
         "parity",
-        ["2 of 4 processes, the newest", "2.5 times as fast"],
+        ["2 of 4 processes, newest", "2.5 times as fast"],
         ["failed"],
     ),
     "kernel choices": (
         {},
         "kernels",
-        ["2 of 4 processes told of no choice", "their agent is older"],
+        ["2 of 4 processes reported no autotuning", "the agent is older"],
         ["other ones"],
     ),
     "payback": (
         {},
         "pay",
         ["no eager run of the same region"],
-        ["It does not pay back", "infinite"],
+        ["No payback", "infinite"],
     ),
     "what cannot be seen": (
         {},
         "blind",
-        ["Of 2 of 4 processes the agent does not tell", "2 of 2"],
-        ["Nothing is said to be missing"],
+        ["2 of 4 processes run an older agent", "2 of 2"],
+        ["No telemetry gaps"],
     ),
 }
 
@@ -168,7 +168,7 @@ def test_a_card_states_how_many_processes_report(
 
 def test_the_compiled_share_is_relative_to_sampled_calls(half: Half) -> None:
     text = half.run(eager=100, cache=MISS, miss="graph")
-    assert "of 2,000 looked-at calls, 4,000 in all (50 %)" in text
+    assert "of 2,000 calls with known mode, 4,000 in all (50 %)" in text
     served = half.json()["served"]
     assert (served["share"], served["known"], served["calls"]) == (0.9, 2000, 4000)
     assert half.json()["known_of"] == {"processes": 4, "starts": 2, "caches": 2, "signals": 2}
@@ -181,7 +181,7 @@ def test_starts_without_a_cache_report_do_not_count_as_warm(half: Half) -> None:
     assert (
         "with warm caches" not in text
         and "A warm cache saves" not in text
-        and "as its starts so far; from 5 starts" in text
+        and "from all starts so far; from 5 starts" in text
     )
 
 
@@ -238,4 +238,4 @@ def test_ranks_do_not_diverge_because_older_agents_report_less(half: Half) -> No
     answer = half.client.get(
         f"/p/{half.project.slug}/models/{model}/ranks/?job=train-7"
     ).content.decode()
-    assert "have diverged" not in answer and answer.count("not told") == 2
+    assert "have diverged" not in answer and answer.count("not reported") == 2

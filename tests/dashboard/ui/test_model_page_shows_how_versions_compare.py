@@ -69,7 +69,7 @@ def test_the_page_shows_the_verdict_with_evidence_trends_and_findings(
         and "ROLL BACK, A-418" in text
     )
     assert text.count('<p class="k">') == 3 and "eager on 4 of 4 instances" in text
-    assert "Runs eager until restart" in text and "recompile limit of 8 reached" in text
+    assert "Eager fallback until restart" in text and "recompile limit of 8 reached" in text
     assert (
         "candidates.size(0): expected 64, actual 72" in text and "53 times on 4 instances" in text
     )
@@ -79,7 +79,7 @@ def test_the_page_shows_the_verdict_with_evidence_trends_and_findings(
         and "dynamo 900 ms, aot 400 ms, inductor 2.4 s, triton 200 ms" in text
         and "FX miss, AOT miss" in text
     )
-    assert "own last day" in text, "the older version shows its own last day"
+    assert "last active day" in text, "the older version shows its own last day"
     assert "3 min" in text or "in 3 min" in text
 
 
@@ -156,14 +156,14 @@ def test_invalid_parameters_are_ignored(signed_in: Client, project: Project, que
 def test_a_silent_model_links_to_its_last_report(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=900, end=850))
     text = text_of(signed_in, made.url())
-    assert "No report in these 6 h" in text and "<canvas" not in text
+    assert "No report in the last 6 h" in text and "<canvas" not in text
     assert "Trends" in text_of(signed_in, f"{made.url()}?until={now_minute() - 850}")
 
 
 def test_a_single_version_has_no_comparison(signed_in: Client, project: Project) -> None:
     text = text_of(signed_in, charted(project, SHORT).url())
     assert (
-        "<bdi>1</bdi> has no version before it to be compared with." in text
+        "<bdi>1</bdi> has no earlier version to compare with." in text
         and "See evidence" not in text
         and "Seen in" in text
     )

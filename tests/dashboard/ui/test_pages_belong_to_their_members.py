@@ -114,7 +114,7 @@ def test_a_viewer_has_read_only_access(as_role: Callable[[Role], Client], alert:
         assert answer.status_code == 403
         assert "Your role does not allow this" in answer.content.decode()
     html = client.get(f"/p/ranking/alerts/{alert.number}/").content.decode()
-    assert "Operators can act on alerts." in html
+    assert "Actions require the Operator role." in html
     assert "/acknowledge/" not in html
     assert "Make a key" not in client.get("/p/ranking/setup/").content.decode()
 

@@ -47,15 +47,15 @@ def test_an_accepted_version_is_marked_next_to_its_verdict(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     page = choose(as_role(Role.OPERATOR), alert, kind="accept", note="more work per call")
-    assert "<b>Accepted as the new normal</b> by <bdi>operator-person</bdi>" in page
+    assert "<b>Accepted as new baseline</b> by <bdi>operator-person</bdi>" in page
     assert "more work per call" in page
     assert "ROLL BACK" in page
     alert.refresh_from_db()
     assert alert.outcome == "accepted"
     story = as_role(Role.VIEWER).get(f"/p/ranking/alerts/{alert.number}/").content.decode()
     assert "accepted as new baseline" in story
-    assert "The new normal" in story
-    assert "Roll back guide" not in story
+    assert "Accepted baseline" in story
+    assert "Rollback runbook" not in story
 
 
 def test_the_fleet_marks_an_accepted_version_and_sorts_it_below_models_that_need_action(

@@ -34,7 +34,7 @@ def test_the_timeline_is_newest_first_with_the_evidence_of_each_time(
     places = [
         html.index(text)
         for text in (
-            "Message delivered.",
+            "Notification delivered.",
             "ROLL BACK.</bdi></b>",
             "WATCH, alert opened.",
             "2026.11.3 deployed",
@@ -69,7 +69,7 @@ def test_the_page_shows_the_next_steps_with_the_runbook_of_the_owners(
     signed_in: Client, alert: Alert
 ) -> None:
     html = page(signed_in, alert)
-    assert "Send calls back to <bdi>2026.11.2</bdi>" in html
+    assert "Route traffic back to <bdi>2026.11.2</bdi>" in html
     assert "kubectl argo rollouts undo ranker" in html
     assert "score_batch reached its recompile limit of 8" in html
 
@@ -99,7 +99,7 @@ def test_the_instances_of_a_confirmed_fact_are_named_and_linked(
     }
     opened.save()
     html = page(signed_in, alert)
-    told = html.split('aria-label="On which machines"')[1].split("</ul>")[0]
+    told = html.split('aria-label="Affected hosts"')[1].split("</ul>")[0]
     assert (
         f'/instances/{sick.instance_id}/"><bdi>{sick.host} / rank 0</bdi></a>, <bdi>gone</bdi>; see'
         in told
@@ -127,16 +127,16 @@ def test_an_alert_whose_version_starts_in_the_future_has_a_page(
         started_minute=clock.minute_of(clock.unix()) + 3000
     )
     html = page(signed_in, alert)
-    assert "p50 of both versions" in html and "under 1\u00a0s" in html
+    assert "p50 by version" in html and "under 1\u00a0s" in html
 
 
 def test_an_alert_that_ended_unacknowledged_does_not_wait_for_acknowledgement(
     signed_in: Client, alert: Alert
 ) -> None:
-    assert "no acknowledgement" in page(signed_in, alert)
+    assert "unassigned" in page(signed_in, alert)
     Alert.objects.filter(pk=alert.pk).update(state="resolved", resolved_at=clock.now())
     html = page(signed_in, alert)
-    assert "no acknowledgement" not in html and "it ended before" in html
+    assert "unassigned" not in html and "resolved first" in html
 
 
 def test_a_first_version_is_not_compared_with_a_missing_baseline(
@@ -144,7 +144,7 @@ def test_a_first_version_is_not_compared_with_a_missing_baseline(
 ) -> None:
     Alert.objects.filter(pk=alert.pk).update(worst="watch")
     Verdict.objects.update(baseline=None)
-    assert "which has nothing to be compared with" in page(signed_in, alert)
+    assert "(no baseline version)" in page(signed_in, alert)
 
 
 def test_without_a_channel_the_page_states_that_no_notification_was_sent(
@@ -152,7 +152,9 @@ def test_without_a_channel_the_page_states_that_no_notification_was_sent(
 ) -> None:
     Delivery.objects.all().delete()
     Channel.objects.all().delete()
-    assert "This project has no channel, so no message was sent." in page(signed_in, alert)
+    assert "No notification sent: this project has no notification channel." in page(
+        signed_in, alert
+    )
 
 
 def test_acknowledging_assigns_the_alert_with_one_timeline_entry_and_one_audit_row(
@@ -178,7 +180,7 @@ def test_a_false_positive_needs_a_reason(signed_in: Client, alert: Alert) -> Non
         signed_in, alert, "dismiss", note="  "
     )
     assert alert.state == "open"
-    assert "False alarm" in act(signed_in, alert, "dismiss", note="the load test did it")
+    assert "False positive" in act(signed_in, alert, "dismiss", note="the load test did it")
     assert alert.outcome == "dismissed"
 
 
@@ -199,13 +201,13 @@ def test_the_list_shows_open_alerts_and_states_if_there_are_none(
     assert "A-418" in signed_in.get("/p/ranking/alerts/?state=open").content.decode()
     act(signed_in, alert, "resolve")
     html = signed_in.get("/p/ranking/alerts/?state=open").content.decode()
-    assert "Nothing is open" in html
+    assert "No open alerts" in html
     assert "A-418" in signed_in.get("/p/ranking/alerts/").content.decode()
 
 
 def test_a_project_without_alerts_states_how_one_opens(signed_in: Client, project: Project) -> None:
     assert (
-        "One opens by itself when a version is judged WATCH or ROLL BACK."
+        "An alert opens automatically when a version gets a WATCH or ROLL BACK verdict."
         in signed_in.get("/p/ranking/alerts/").content.decode()
     )
 
@@ -217,6 +219,6 @@ def test_the_metrics_and_the_timeline_show_the_same_delays(signed_in: Client, al
     )
     Alert.objects.update(opened_at=started + timedelta(seconds=24 * 60 + 40))
     html = page(signed_in, alert)
-    assert "<dt>Seen after</dt><dd>24\u00a0min<" in html
+    assert "<dt>Time to detect</dt><dd>24\u00a0min<" in html
     assert "after 24\u00a0min" in html
     assert "after 25\u00a0min" not in html

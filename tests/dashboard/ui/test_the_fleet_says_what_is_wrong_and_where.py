@@ -73,7 +73,7 @@ def test_a_model_without_data_states_this_and_shows_no_zeros(
     VersionHour.objects.all().delete()
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
     assert made.name in row
-    assert "has not been judged yet" in row
+    assert "is waiting for its first verdict" in row
     assert "no calls in 24\u00a0h" in row
     assert "no calls now" in row
     assert ">0\u00a0%" not in row
@@ -85,7 +85,7 @@ def test_a_model_whose_versions_all_stopped_stays_in_the_list(
     made = model(project, "gone", [Shape("1", 0.01, 100, 300, end=100)], every=60)
     assert not Deployment.objects.filter(model=made, ended_minute=None).exists()
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
-    assert "No version of it has reported in the last 30 minutes." in row
+    assert "No version has reported in the last 30 minutes." in row
     assert "none live" in row
 
 
@@ -104,8 +104,8 @@ def test_blind_spots_are_listed(signed_in: Client, alert: Alert) -> None:
 
 def test_recent_changes_list_deployments_and_verdicts(signed_in: Client, alert: Alert) -> None:
     feed = page(signed_in).split('class="feed"')[1]
-    assert "became ROLL BACK: p50 is 31% slower" in feed
-    assert "deployed to production, seen in traffic" in feed
+    assert "changed to ROLL BACK: p50 is 31% slower" in feed
+    assert "deployed to production (detected from traffic)" in feed
 
 
 def test_a_first_verdict_is_a_change_unless_it_has_too_little_data(
@@ -118,7 +118,7 @@ def test_a_first_verdict_is_a_change_unless_it_has_too_little_data(
     assert "became" not in page(signed_in)
     said.kind = "roll_back"
     said.save()
-    assert "became ROLL BACK" in page(signed_in)
+    assert "changed to ROLL BACK" in page(signed_in)
 
 
 def test_the_verdict_filter_keeps_only_its_models(signed_in: Client, alert: Alert) -> None:

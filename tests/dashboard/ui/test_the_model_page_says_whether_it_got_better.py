@@ -36,7 +36,7 @@ def test_stored_hours_become_a_sentence_with_its_numbers(
         compiled=lambda ago: 998 if ago <= 28 else 900,
     )
     html = page(signed_in, model)
-    assert "<h1>Better than in the 28 days before" in html
+    assert "<h1>Better than the previous 28 days" in html
     assert "p50 of <code>forward</code> on NVIDIA H100 is 8.3\u00a0% faster (" in html
     assert "12.1\u00a0ms → 11.1\u00a0ms" in html
     assert "Served compiled: 90\u00a0% → 99.8\u00a0% of calls." in html
@@ -74,12 +74,12 @@ def test_another_type_of_gpu_is_not_an_improvement(signed_in: Client, project: P
 
 def test_ten_days_are_not_enough_history(signed_in: Client, project: Project) -> None:
     model = weeks(project, lambda ago: 0.012, days=10)
-    assert "Not enough history: the first call of these 56 days is of" in page(signed_in, model)
+    assert "Not enough history: data starts" in page(signed_in, model)
 
 
 def test_a_model_without_calls_states_this(signed_in: Client, project: Project) -> None:
     model = weeks(project, lambda ago: 0.012, days=0)
-    assert "Not one call was reported in the 56 days before today;" in page(signed_in, model)
+    assert "No calls in the last 56 days." in page(signed_in, model)
 
 
 def test_the_model_page_loads_the_part_and_links_to_the_page(
@@ -88,9 +88,9 @@ def test_the_model_page_loads_the_part_and_links_to_the_page(
     model = weeks(project, lambda ago: 0.012)
     html = signed_in.get(f"/p/ranking/models/{model.pk}/").content.decode()
     assert f'hx-get="{address(model)}?env=production"' in html
-    assert f'<a href="{address(model)}?env=production">the whole comparison</a>' in html
+    assert f'<a href="{address(model)}?env=production">View details</a>' in html
     part = page(signed_in, model, **{"HX-Request": "true"})
-    assert '<p class="answer">As in the 28 days before</p>' in part
+    assert '<p class="answer">No change</p>' in part
     assert "<html" not in part
 
 

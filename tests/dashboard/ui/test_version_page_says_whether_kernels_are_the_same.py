@@ -40,7 +40,7 @@ def test_without_reported_choices_there_is_no_card(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     start(story, {}, {})
-    assert "Kernel choices" not in shown(signed_in, project, "2")
+    assert "Autotune divergence" not in shown(signed_in, project, "2")
     assert signed_in.get(url_of(project, "2", ".json")).json()["kernels"] is None
 
 
@@ -52,8 +52,8 @@ def test_equal_choices_on_all_processes_are_stated(
     )
     text = card(signed_in, project)
     assert (
-        "the same on all processes, for 2 operators" in text
-        and "1 of 3 processes told of no choice" in text
+        "no divergence for 2 operators" in text
+        and "1 of 3 processes reported no autotuning" in text
     )
 
 
@@ -68,7 +68,7 @@ def test_replicas_that_chose_another_kernel_are_named(
     )
     text = card(signed_in, project)
     assert (
-        "not the same on all processes for 1 of 1 operator" in text
+        "different kernels for 1 of 1 operator" in text
         and '<code class="wrap">mm 1a2b3c</code>' in text
     )
     assert "<code>triton_mm aa</code> on 2" in text and "on 1: <bdi>gpu-03 / rank 0</bdi>" in text
@@ -86,9 +86,7 @@ def test_another_gpu_is_not_a_difference_between_replicas(
 ) -> None:
     start(story, {MM: "triton_mm aa"})
     start(story, {MM: "triton_mm cc"}, identity={"gpu": "NVIDIA H100"})
-    assert "no two processes on one type of GPU chose for the same operator and inputs" in card(
-        signed_in, project
-    )
+    assert "no operator was autotuned by two processes on one GPU type" in card(signed_in, project)
 
 
 def test_only_a_kernel_that_all_instances_have_is_a_trait(story: Story, project: Project) -> None:

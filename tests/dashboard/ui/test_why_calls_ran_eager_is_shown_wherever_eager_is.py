@@ -76,7 +76,7 @@ def test_the_version_page_and_its_file_show_the_causes(
 ) -> None:
     card = part(shown(signed_in, project, "2"), "why-eager")
     assert_breakdown(card)
-    assert "585 of 900 calls that its agents looked at ran eager" in card
+    assert "585 of 900 calls with known mode ran eager" in card
     assert signed_in.get(url_of(project, "2", ".json")).json()["why_eager"] == COUNTS
     assert 'id="why-eager"' not in shown(signed_in, project, "1"), "all of its calls ran compiled"
 
@@ -95,7 +95,7 @@ def test_calls_without_a_graph_are_not_compiled_calls(
     )
     assert (
         head.startswith("</dt><dd>0 %")
-        and "of 400 looked-at calls" in head
+        and "of 400 calls with known mode" in head
         and "not known" not in head
     )
     assert "No graph to run</span>" in part(shown(signed_in, project, "3"), "why-eager")

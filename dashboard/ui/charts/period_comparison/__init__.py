@@ -1,1 +1,1 @@
-"""Period comparison: the last 28 days against the 28 days before."""
+"""Period comparison: the last 28 days and the previous 28 days."""

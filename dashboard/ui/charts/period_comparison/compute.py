@@ -1,5 +1,5 @@
-"""Whether a model is better than in the weeks before: days of calls in, levels of both periods with
-the mix of calls held equal out."""
+"""Period comparison of a model: computes levels of both periods from daily calls, with an equal
+traffic mix."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from typing import Literal, NamedTuple
 from dashboard.regressions.judge.pooled_estimate import t_quantile
 
 PERIOD_DAYS, BLOCK_DAYS = 28, 7
-"""Days of a period, and of what counts as one observation: load follows the week, so that weeks are
-compared and not days."""
+"""Days of a period and of one observation. Load follows the week, so one observation is a week."""
 MIN_DAYS = 14
-"""Fewer days with calls say nothing about a period."""
+"""Minimum number of days with calls in a period."""
 MIN_COMMON_SHARE = 0.5
-"""Where less of either period's calls has its like in the other one, the two are not the same
-work."""
+"""Minimum share of each period's calls with a match in the other period; below it, the workloads
+differ."""
 NoComparisonReason = Literal["", "no_calls", "new", "mix", "history"]
 
 
 class CallGroup(NamedTuple):
-    """Calls that may be compared: the same work on the same machines. Mode and runtime are what a
-    team changes to get better."""
+    """Comparable calls: the same work on the same machines. Mode and runtime are not part of the
+    key, because teams change them to improve."""
 
     gpu: str
     world_size: int
@@ -34,8 +33,8 @@ class CallGroup(NamedTuple):
 
 
 class CallDay(NamedTuple):
-    """One cell's calls of one day. `p50` and `p99` are sums of hourly quantiles, each times the
-    calls it was timed from."""
+    """Calls of one cell and day. `p50` and `p99` are sums of hourly quantiles, each multiplied by
+    its number of timed calls."""
 
     cell: CallGroup
     day: int
@@ -58,14 +57,14 @@ class LevelChange:
 
     @property
     def change(self) -> float:
-        """−0.08 is 8 % faster."""
+        """The relative change: −0.08 is 8% faster."""
         return self.after / self.before - 1
 
 
 @dataclass(frozen=True)
 class RegionPeriods:
-    """One region over both periods; `why` says why it was not compared. `one_sided` are shares of
-    calls without their like."""
+    """One region in both periods; `why` is the reason without a comparison. `one_sided` has the
+    shares of calls without a match."""
 
     region: str
     calls: int
@@ -79,8 +78,7 @@ class RegionPeriods:
 
 @dataclass(frozen=True)
 class PeriodComparison:
-    """Both periods; `today` is not in them. `served` is the share of calls that ran compiled,
-    before and after."""
+    """Both periods, without `today`. `served` is the share of compiled calls before and after."""
 
     today: int
     first_day: int | None
@@ -105,7 +103,7 @@ Side = Mapping[CallGroup, _CallSum]
 
 
 def compare_periods(rows: Iterable[CallDay], *, today: int) -> PeriodComparison:
-    """The last 28 whole days against the 28 before them."""
+    """Compares the last 28 whole days with the previous 28 days."""
     inside = [row for row in rows if today - 2 * PERIOD_DAYS <= row.day < today and row.calls]
     by_region: dict[str, list[CallDay]] = defaultdict(list)
     for row in inside:
@@ -197,7 +195,8 @@ def _list_one_sided(
 
 
 def _level(before: Side, after: Side, both: Sequence[CallGroup]) -> LevelChange | None:
-    """Every cell weighs as much in both periods: a shift of the mix is no change of a model."""
+    """Levels with equal weights of each cell in both periods, so that a shift of the mix does not
+    count as a change."""
     whole = [sum(side[cell].timed for cell in both) for side in (before, after)]
     weights = {cell: before[cell].timed / whole[0] + after[cell].timed / whole[1] for cell in both}
     levels = [
@@ -215,7 +214,7 @@ def _level(before: Side, after: Side, both: Sequence[CallGroup]) -> LevelChange 
 
 
 def _compute_week_deviations(side: Side, weights: Mapping[CallGroup, float]) -> list[float]:
-    """How far each week lay from its period, as a log; a cell that rested in a week is left out on
+    """Log deviation of each week from its period; cells without calls in a week are excluded on
     both sides of the ratio."""
     found = []
     for week in range(PERIOD_DAYS // BLOCK_DAYS):

@@ -1,5 +1,4 @@
-"""The comparison of two periods in words: one answer, the sentences that carry it, and a row a
-number."""
+"""Text of the period comparison: a summary, its sentences, and one row per metric."""
 
 from __future__ import annotations
 
@@ -20,24 +19,24 @@ from dashboard.vocabulary import numbers
 
 Answer = Literal["better", "worse", "mixed", "same", "unknown", "early"]
 TITLES: dict[Answer, str] = {
-    "better": "Better than in the 28 days before",
-    "worse": "Worse than in the 28 days before",
-    "mixed": "Better in part, worse in part",
-    "same": "As in the 28 days before",
-    "unknown": "Not comparable with the 28 days before",
-    "early": "Not enough history to compare yet",
+    "better": "Better than the previous 28 days",
+    "worse": "Worse than the previous 28 days",
+    "mixed": "Mixed",
+    "same": "No change",
+    "unknown": "Not comparable with the previous 28 days",
+    "early": "Not enough history",
 }
 MIN_QUANTILE_CHANGE_RATIO = 0.02
-"""A bin of a latency sketch is 2.2 % wide: a smaller change of a quantile is not told as one."""
+"""A bin of a latency sketch is 2.2% wide; a smaller change of a quantile counts as no change."""
 MIN_SHARE_CHANGE = 0.01
-"""A share of compiled calls that moved by less is as it was."""
+"""A smaller change of the compiled share counts as no change."""
 MIN_STARTS = 5
 MAX_NAMED = 2
 
 
 @dataclass(frozen=True)
 class PeriodCounts:
-    """What was counted in one period."""
+    """Counts of one period."""
 
     deployments: int
     roll_backs: int
@@ -46,8 +45,8 @@ class PeriodCounts:
 
 
 class PeriodValues(NamedTuple):
-    """The same in numbers: both sides in base units, the change as a ratio minus 1 with its 95 %
-    interval; None is not known."""
+    """The numbers of a row: both sides in base units, the change as a ratio minus 1 with its 95%
+    interval; None if unknown."""
 
     unit: str = ""
     before: float | None = None
@@ -62,7 +61,7 @@ NO_VALUES = PeriodValues()
 
 @dataclass(frozen=True)
 class PeriodRow:
-    """One number in both periods; `how` says how it is known, or why it is not compared."""
+    """One metric in both periods; `how` is the method, or the reason without a comparison."""
 
     name: str
     region: str
@@ -75,7 +74,7 @@ class PeriodRow:
 
 @dataclass(frozen=True)
 class PeriodSummary:
-    """The card: the answer, its sentences, the rows, and what was compared with what."""
+    """The card: the answer, its sentences, the rows, and the compared periods."""
 
     answer: Answer
     sentences: tuple[str, ...]
@@ -91,7 +90,8 @@ class PeriodSummary:
 def summarize_periods(
     periods: PeriodComparison, before: PeriodCounts, after: PeriodCounts
 ) -> PeriodSummary:
-    """Everything the card says. The region with the most calls answers; the others have rows."""
+    """All texts of the card. The region with the most calls decides the answer; the other regions
+    have rows."""
     main = next(iter(periods.regions), None)
     sentences = [
         main_sentence(periods),
@@ -108,7 +108,7 @@ def summarize_periods(
 
 
 def decide_answer(periods: PeriodComparison) -> Answer:
-    """What the region with the most calls and the share served compiled say together."""
+    """The combined answer of the region with the most calls and of the compiled share."""
     main = next(iter(periods.regions), None)
     if main is None or main.p50 is None:
         return "early" if _has_too_little_history(periods) else "unknown"
@@ -123,14 +123,14 @@ def _has_too_little_history(periods: PeriodComparison) -> bool:
 
 
 def direction(level: LevelChange) -> Literal["faster", "slower", ""]:
-    """Empty where the weeks do not tell the two periods apart."""
+    """The direction of a change; empty if the change is within the noise of the weeks."""
     if abs(level.change) < MIN_QUANTILE_CHANGE_RATIO or level.low <= 0 <= level.high:
         return ""
     return "faster" if level.change < 0 else "slower"
 
 
 def day_name(day: int) -> str:
-    """25 Oct 2026."""
+    """A day such as 25 Oct 2026."""
     return f"{date(1970, 1, 1) + timedelta(days=day):%-d %b %Y}"
 
 
@@ -148,25 +148,24 @@ def _served_signs(periods: PeriodComparison) -> Iterator[str]:
 
 
 def main_sentence(periods: PeriodComparison) -> str:
-    """How the median of the region with the most calls moved, or why that is not said."""
+    """The change of the median of the region with the most calls, or the reason without a
+    comparison."""
     main = next(iter(periods.regions), None)
     if main is None:
         return (
-            f"Not one call was reported in the {2 * PERIOD_DAYS} days before today; each half "
-            f"of them needs {MIN_DAYS} days with calls."
+            f"No calls in the last {2 * PERIOD_DAYS} days. Each period needs {MIN_DAYS} days "
+            "with calls."
         )
     name = f"`{main.region}`"
     if main.why == "no_calls":
         return (
-            f"No call of {name} was reported in the last {PERIOD_DAYS} days; there is nothing "
+            f"No call of {name} was reported in the last {PERIOD_DAYS} days, so there is nothing "
             "to compare."
         )
     if main.why == "mix" or (
         main.why == "new" and (periods.first_day or 0) < periods.today - PERIOD_DAYS
     ):
-        return (
-            f"{_mix(main, name)}, so that a faster or slower p50 would say nothing about the model."
-        )
+        return f"{_mix(main, name)}, so a change of p50 would not reflect the model."
     if main.why:
         return _history(periods)
     assert main.p50 is not None
@@ -180,32 +179,28 @@ def main_sentence(periods: PeriodComparison) -> str:
             f"p50 of {name}{where} is {numbers.percent(round(abs(main.p50.change), 3))} {way} "
             f"({_interval(main.p50)}), {span}."
         )
-    return f"p50 of {name}{where} is as it was: {span}, a change of {_format_signed(main.p50)}."
+    return f"p50 of {name}{where} is unchanged: {span} (95% CI {_format_signed(main.p50)})."
 
 
 def _history(periods: PeriodComparison) -> str:
     first = periods.first_day if periods.first_day is not None else periods.today
     ready = first + MIN_DAYS + PERIOD_DAYS
     if ready <= periods.today:
-        return f"Too few days with calls: both periods need {MIN_DAYS} of their {PERIOD_DAYS}."
-    needed = (
-        f"the {PERIOD_DAYS} days before need {MIN_DAYS} days with calls, which they have on "
-        f"{day_name(ready)} at the earliest"
-    )
+        return f"Too few days with calls: each period of {PERIOD_DAYS} days needs {MIN_DAYS}."
     return (
-        f"Not enough history: the first call of these {2 * PERIOD_DAYS} days is of "
-        f"{day_name(first)}, and {needed}."
+        f"Not enough history: data starts {day_name(first)}, so this comparison is possible from "
+        f"{day_name(ready)} at the earliest."
     )
 
 
 def _mix(region: RegionPeriods, name: str) -> str:
     if region.why == "new":
-        return f"{name} has no calls in the {PERIOD_DAYS} days before"
+        return f"{name} has no calls in the previous {PERIOD_DAYS} days"
     cell, share, word = max(region.one_sided, key=lambda one: one[1])
     of = "these" if word == "new" else f"those {PERIOD_DAYS}"
     alone = f"{numbers.percent(share)} of {of} days ran on {_cell(cell)}, the others none"
     return (
-        f"Only {numbers.percent(region.share)} of the calls of {name} have their like in both "
+        f"Only {numbers.percent(region.share)} of the calls of {name} have a match in both "
         f"periods ({alone})"
     )
 
@@ -220,7 +215,7 @@ def _served_sentence(periods: PeriodComparison) -> str:
 
 
 def format_counts(before: PeriodCounts, after: PeriodCounts) -> str:
-    """ROLL BACK alerts and deployments of both periods."""
+    """Counts of ROLL BACK alerts and deployments in both periods."""
     made = (
         f"{numbers.plural(before.deployments, 'deployment')} before and "
         f"{numbers.number(after.deployments)} since"
@@ -250,8 +245,8 @@ def _rows(
     yield _starts_row(before, after)
     told = periods.first_day is not None and periods.first_day < periods.today - PERIOD_DAYS
     for name, was, now, how in (
-        ("ROLL BACK alerts", before.roll_backs, after.roll_backs, "without false alarms"),
-        ("Deployments", before.deployments, after.deployments, "as seen or as CI told"),
+        ("ROLL BACK alerts", before.roll_backs, after.roll_backs, "without false positives"),
+        ("Deployments", before.deployments, after.deployments, "detected or reported by CI"),
     ):
         yield PeriodRow(
             name,
@@ -259,7 +254,7 @@ def _rows(
             numbers.number(was) if told else "–",
             numbers.number(now),
             "",
-            how if told else f"{how}; no call is known before",
+            how if told else f"{how}; no known calls before",
             PeriodValues("count", was if told else None, now),
         )
 
@@ -268,7 +263,7 @@ def build_compiled_share_row(periods: PeriodComparison) -> PeriodRow:
     """The share of calls that ran compiled."""
     was, now = periods.served
     change = numbers.points(now - was) if was is not None and now is not None else ""
-    how = "all calls whose way is known, mix as it was"
+    how = "all calls with known execution mode, traffic mix unchanged"
     return PeriodRow(
         "Served compiled",
         "",
@@ -281,7 +276,7 @@ def build_compiled_share_row(periods: PeriodComparison) -> PeriodRow:
 
 
 def level_row(name: str, region: RegionPeriods, level: LevelChange) -> PeriodRow:
-    """A quantile of one region."""
+    """The row of a quantile of one region."""
     how = (
         f"{_format_signed(level)}, from {PERIOD_DAYS // 7} weeks each; "
         f"{numbers.percent(region.share)} of calls compared"
@@ -325,10 +320,10 @@ def _why(region: RegionPeriods) -> str:
         return f"not compared: fewer than {MIN_DAYS} days with calls in one of the periods"
     if region.why == "mix":
         share = numbers.percent(region.share)
-        return f"not compared: {share} of calls have their like in both periods"
+        return f"not compared: {share} of calls have a match in both periods"
     return (
         "not compared: no call in the "
-        f"{'28 days before' if region.why == 'new' else 'last 28 days'}"
+        f"{'previous 28 days' if region.why == 'new' else 'last 28 days'}"
     )
 
 
@@ -339,7 +334,7 @@ def _format_compared(periods: PeriodComparison) -> str:
         periods.today - 2 * PERIOD_DAYS,
     )
     said = (
-        f"{day_name(middle)} to {day_name(last)} against {day_name(first)} to "
+        f"{day_name(middle)} to {day_name(last)} compared with {day_name(first)} to "
         f"{day_name(middle - 1)}, whole days in UTC."
     )
     main = next(iter(periods.regions), None)
@@ -350,9 +345,9 @@ def _format_compared(periods: PeriodComparison) -> str:
         for cell, share, word in main.one_sided[:MAX_NAMED]
         if share >= 0.005
     ]
-    rest = f" Left out, because only one of them has it: {', '.join(left)}." if left else ""
+    rest = f" Excluded (in one period only): {', '.join(left)}." if left else ""
     return (
-        f"{said} The same type of GPU, number of ranks, region and shape on both sides, each "
+        f"{said} Both sides have the same GPU type, number of ranks, region and shape, each "
         f"with the same weight.{rest}"
     )
 
@@ -367,7 +362,7 @@ def _share(value: float | None) -> str:
 
 
 def _format_change(level: LevelChange) -> str:
-    return numbers.change(level.change) if direction(level) else "no change told"
+    return numbers.change(level.change) if direction(level) else "no change"
 
 
 def _interval(level: LevelChange) -> str:

@@ -1,5 +1,4 @@
-"""On which machines an alert's certain facts are seen: named, each a step away from its own
-page."""
+"""Hosts with an alert's confirmed facts, with links to their pages."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from dashboard.regressions.stored_evidence import StoredFact
 from dashboard.vocabulary.metrics import find_metric
 
 NAMED = 4
-"""Instances of one fact that are named; the page of all of them is a step away."""
+"""Maximum number of named instances per fact; a link leads to all instances."""
 _PAGES = {"ranks_diverged": "ranks"} | dict.fromkeys(
     ("parity", "shadow_parity", "non_finite", "compiled_nothing"), "version"
 )
@@ -25,8 +24,8 @@ _PAGES = {"ranks_diverged": "ranks"} | dict.fromkeys(
 
 @dataclass(frozen=True)
 class FactHosts:
-    """Where one fact is seen: id (empty without a page of its own) and name of the first instances,
-    how many more, the page of all."""
+    """Hosts of one fact: id (empty without a page) and name of the first instances, the number of
+    further instances, and the page with all instances."""
 
     what: str
     places: list[tuple[str, str]]
@@ -35,8 +34,7 @@ class FactHosts:
 
 
 def list_fact_hosts(*, project: Project, verdicts: Iterable[Verdict | None]) -> list[FactHosts]:
-    """Of the newest verdict that knew of any fact: a later one may have had nothing left to
-    compare."""
+    """Hosts of the newest verdict with a fact; later verdicts may lack data to compare."""
     facts = next(
         (
             found

@@ -1,4 +1,4 @@
-"""The ranks that an alert is about: those that differ, next to one that does not, from their newest
+"""The ranks of an alert: ranks that differ and one rank that does not, from their newest
 reports."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ ROWS, INSTANCES_NAMED = 12, 50
 
 @dataclass(frozen=True)
 class AlertRanks:
-    """The evidence of ranks that diverged, and what its runbook fills in; `odd` is the first rank
-    that differs."""
+    """The evidence of diverged ranks, with the values for the runbook; `odd` is the first rank that
+    differs."""
 
     job: str
     known_at: datetime
@@ -39,8 +39,8 @@ class AlertRanks:
 
 
 def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks | None:
-    """None where no verdict of the alert, the newest first, knows of ranks; the table is of the job
-    of the first rank that is named."""
+    """Ranks of the newest verdict that names ranks, or None. The table covers the job of the first
+    named rank."""
     verdict = find_divergence_verdict(verdicts)
     fact = find_rank_divergence(verdict.evidence) if verdict else None
     if verdict is None or fact is None:

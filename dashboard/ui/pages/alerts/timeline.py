@@ -1,4 +1,4 @@
-"""An alert's story in the order and words of its page."""
+"""Timeline of an alert, with the deliveries and the recovery chart."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ _MARKS = {
 }
 _HEADS = {
     EventKind.EVIDENCE: "More evidence.",
-    EventKind.REOPENED: "Open again.",
+    EventKind.REOPENED: "Reopened.",
     EventKind.RESOLVED: "Resolved.",
-    EventKind.DISMISSED: "False alarm.",
-    EventKind.DELIVERED: "Message delivered.",
-    EventKind.FAILED: "Message not delivered.",
-    EventKind.ROLLBACK_SEEN: "Roll back seen.",
-    EventKind.LEVEL_BACK: "The old level is back.",
-    EventKind.LEVEL_NOT_BACK: "The old level is not back.",
-    EventKind.LEVEL_UNKNOWN: "Recovery not known.",
-    EventKind.GROUPED: "Not alone.",
-    EventKind.REPEATED: "Said again.",
+    EventKind.DISMISSED: "False positive.",
+    EventKind.DELIVERED: "Notification delivered.",
+    EventKind.FAILED: "Notification failed.",
+    EventKind.ROLLBACK_SEEN: "Rollback detected.",
+    EventKind.LEVEL_BACK: "Recovered.",
+    EventKind.LEVEL_NOT_BACK: "Not recovered.",
+    EventKind.LEVEL_UNKNOWN: "Recovery unknown.",
+    EventKind.GROUPED: "Related alerts.",
+    EventKind.REPEATED: "Reminder sent.",
     EventKind.ESCALATED: "Escalated.",
 }
 _WITH_EVIDENCE = {EventKind.OPENED, EventKind.VERDICT, EventKind.EVIDENCE}
@@ -70,7 +70,7 @@ _WITH_EVIDENCE = {EventKind.OPENED, EventKind.VERDICT, EventKind.EVIDENCE}
 
 @dataclass(frozen=True)
 class TimelineEvent:
-    """One line of the time line."""
+    """One entry of the timeline."""
 
     at: datetime
     mark: str
@@ -85,13 +85,13 @@ class TimelineEvent:
 
     @property
     def pinned(self) -> str:
-        """The classes of its mark."""
+        """The CSS classes of the mark."""
         return f"pin {self.pin}"
 
 
 @dataclass(frozen=True)
 class SentMessage:
-    """One message and how far it got."""
+    """One notification with its delivery status."""
 
     channel: str
     what: str
@@ -102,7 +102,7 @@ class SentMessage:
 
 
 def build_timeline(page: AlertData) -> list[TimelineEvent]:
-    """Newest first, with the deployment itself as the first thing that happened."""
+    """Entries, newest first; the deployment itself is the oldest entry."""
     deployed = clock.at_minute(page.alert.deployment.started_minute)
     lines = [_moment(event, page.alert) for event in page.events]
     version = page.alert.deployment.version.name
@@ -124,7 +124,7 @@ def build_timeline(page: AlertData) -> list[TimelineEvent]:
 
 
 def list_sent_messages(page: AlertData) -> list[SentMessage]:
-    """Newest first."""
+    """The notifications of the alert, newest first."""
     return [_sent(delivery) for delivery in page.deliveries]
 
 
@@ -137,7 +137,7 @@ def build_recovery_chart(page: AlertData) -> RecoveryChart | None:
         until = min(until, clock.minute_of(alert.resolved_at.timestamp()) + 30)
     until = max(
         until, deployment.started_minute
-    )  # a clock that runs ahead may say that it starts only later
+    )  # a clock that runs ahead can report a later start
     span = choose_span(
         deployment.started_minute,
         until,
@@ -174,17 +174,17 @@ def build_recovery_chart(page: AlertData) -> RecoveryChart | None:
 
 
 def find_rollback_time(page: AlertData) -> datetime | None:
-    """When traffic was seen to have gone back."""
+    """When the traffic was observed to have moved back."""
     return next((event.at for event in page.events if event.kind == EventKind.ROLLBACK_SEEN), None)
 
 
 def find_recovery_kind(page: AlertData) -> str:
-    """What came of the roll back: the kind of the event that says it, empty while nothing does."""
+    """The event kind with the outcome of the rollback; empty while the outcome is unknown."""
     return next((event.kind for event in page.events if event.kind.startswith("level_")), "")
 
 
 def baseline_name(page: AlertData) -> str:
-    """The version to go back to, as the newest verdict knows it."""
+    """The rollback target: the baseline of the newest verdict that has one."""
     for verdict in (page.alert.verdict, page.verdict):
         if verdict is not None and verdict.baseline is not None:
             return verdict.baseline.version.name
@@ -192,7 +192,7 @@ def baseline_name(page: AlertData) -> str:
 
 
 def find_cause(page: AlertData) -> str:
-    """What is known of why, from the newest verdict that knew it."""
+    """The cause from the newest verdict that has one."""
     return next(
         (
             verdict.cause
@@ -204,23 +204,23 @@ def find_cause(page: AlertData) -> str:
 
 
 def list_affected_hosts(page: AlertData) -> list[FactHosts]:
-    """The machines of what is certain."""
+    """The hosts of the confirmed facts."""
     return list_fact_hosts(project=page.alert.project, verdicts=list_alert_verdicts(page))
 
 
 def list_alert_verdicts(page: AlertData) -> list[Verdict | None]:
-    """Everything that was said while the alert was open, the newest first."""
+    """All verdicts while the alert was open, newest first."""
     return [page.verdict, page.alert.verdict, *(event.verdict for event in page.events)]
 
 
 def compare_query(page: AlertData) -> str:
-    """Which two versions the evidence is about."""
+    """Query string of the Compare page for the two versions of the evidence."""
     baseline = _baseline(page)
     return (f"a={baseline}&" if baseline else "") + f"b={page.alert.deployment.version_id}"
 
 
 def format_delay(alert: Alert, at: datetime | None) -> str:
-    """How long after the deployment something happened."""
+    """The time since the deployment as text."""
     if at is None:
         return ""
     seconds = (at - clock.at_minute(alert.deployment.started_minute)).total_seconds()
@@ -230,15 +230,15 @@ def format_delay(alert: Alert, at: datetime | None) -> str:
 
 
 def fill_runbook_text(text: str, page: AlertData) -> str:
-    """The owners' text with both versions in place."""
+    """The runbook text with both versions filled in."""
     return text.replace("{version}", page.alert.deployment.version.name).replace(
         "{baseline}", baseline_name(page)
     )
 
 
 def fill_runbook_url(page: AlertData) -> str:
-    """The owners' address with both versions in place; one that a browser would run instead of open
-    is left out."""
+    """The runbook URL with both versions filled in; empty for a URL that a browser would execute
+    instead of open."""
     version, before = (
         quote(name, safe="") for name in (page.alert.deployment.version.name, baseline_name(page))
     )
@@ -272,7 +272,7 @@ def _moment(event: AlertEvent, alert: Alert) -> TimelineEvent:
             bool(event.text),
         )
     if kind == EventKind.SNOOZED:
-        head = f"{event.actor_name} put it aside."
+        head = f"{event.actor_name} snoozed the alert."
     shown = (
         build_change_rows(event.verdict.evidence, event.verdict.kind)
         if event.verdict and kind in _WITH_EVIDENCE
@@ -311,9 +311,7 @@ def _sent(delivery: Delivery) -> SentMessage:
     status = f"{delivery.last_status} " if delivery.last_status else ""
     answer = f"{status}{delivery.last_answer}".strip()
     tries = (
-        f", after {numbers.plural(delivery.attempts, 'try', 'tries')}"
-        if delivery.attempts > 1
-        else ""
+        f" after {numbers.plural(delivery.attempts, 'attempt')}" if delivery.attempts > 1 else ""
     )
     state = DeliveryState(delivery.state)
     mark = f"delivery-{state.value}"
@@ -324,7 +322,7 @@ def _sent(delivery: Delivery) -> SentMessage:
         )
     if state == DeliveryState.WAITING:
         said, again = (
-            (f"{answer.removesuffix('.')}, again", delivery.next_attempt_at)
+            (f"{answer.removesuffix('.')}, next attempt", delivery.next_attempt_at)
             if answer
             else ("waiting", None)
         )
@@ -336,7 +334,7 @@ def _sent(delivery: Delivery) -> SentMessage:
             channel,
             delivery.get_kind_display(),
             mark,
-            "held back, to be sent",
+            "queued for delivery",
             delivery.created_at,
             delivery.held_until,
         )
@@ -345,11 +343,11 @@ def _sent(delivery: Delivery) -> SentMessage:
             channel,
             delivery.get_kind_display(),
             mark,
-            "told by a later message",
+            "merged into a later notification",
             delivery.created_at,
             None,
         )
-    said = f"given up{tries}: {answer}" if answer else f"given up{tries}"
+    said = f"failed{tries}: {answer}" if answer else f"failed{tries}"
     return SentMessage(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
 
 
@@ -364,8 +362,8 @@ def _line(levels: Mapping[int, Mapping[int, P50Level]], version: int) -> dict[in
 def _bounds(
     levels: Mapping[int, Mapping[int, P50Level]], ids: Sequence[int], names: Mapping[int, str]
 ) -> list[str]:
-    """Of each version that has no point because p50 lies in an engine's first bucket the newest
-    bound and mean."""
+    """Newest bound and mean of each version without points, because its p50 lies in an engine's
+    first bucket."""
     known = {
         one: [level.known for _, level in sorted(levels.get(one, {}).items()) if level.known]
         for one in ids
@@ -383,8 +381,8 @@ def _level(
     window: TimeBins,
     deployed: int,
 ) -> float | None:
-    """The baseline's level before the deployment, or, if it started with it, over all of its bins;
-    None where it is only a bound."""
+    """The baseline's p50 before the deployment, or over all of its bins if it started with the
+    deployment; None if only a bound is known."""
     line = levels.get(baseline, {}) if baseline is not None else {}
     before = [
         level for place, level in line.items() if window.first + place * window.step < deployed

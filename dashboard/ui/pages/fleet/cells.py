@@ -1,5 +1,5 @@
-"""Single cells of the Fleet table: a value, its change, and the two values and the window that the
-change is computed from."""
+"""Cells of the Fleet table: a value and its change, with the two values and the window of the
+change."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ NEAR_BUDGET_RATIO = 0.85
 
 @dataclass(frozen=True)
 class Cell:
-    """A value in words; `text` is empty where nothing was reported. `css` marks a change that is
-    judged to be worse.
+    """A value as text; `text` is empty without a report. `css` marks a change with a worse verdict.
 
-    `detail` names what the change is computed from. `value`, `known` and `base` are the numbers: of
-    this version, a bound where there is no value, and of the version before in the same window.
-    `judged` is the frozen row where the change is the judge's."""
+    `detail` names the reference of the change. `value`, `known` and `base` are numbers: the value
+    of this version, a bound if there is no value, and the value of the earlier version in the same
+    window. `judged` is the stored row if the change comes from a verdict."""
 
     text: str
     change: str = ""
@@ -36,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ColdStartCell:
-    """A cold start, and its bar against the budget where there is one."""
+    """A cold start, with a bar if there is a budget."""
 
     text: str
     change: str
@@ -51,9 +50,9 @@ class ColdStartCell:
 def build_quantile_cell(
     newest: VersionData, quantile: float, evidence: Sequence[ChangeRow], older: VersionData | None
 ) -> Cell:
-    """p50 or p99 of the last minutes, with the change of the same region: the judged one where
-    there is one, else what both values differ by now. Next to a bound there is no other change than
-    the judge's bound."""
+    """p50 or p99 of the last minutes with the change of the same region: the evaluated change if
+    there is one, else the current difference. A bound has only the evaluated bound as its
+    change."""
     value, known = newest.recent.quantile(quantile), find_quantile_bound(newest.recent, quantile)
     if value is None and known is None:
         return Cell("")
@@ -99,7 +98,7 @@ def build_quantile_cell(
 def share_cell(
     value: float | None, base: float | None, evidence: Sequence[ChangeRow], metrics: tuple[str, ...]
 ) -> Cell:
-    """A share, and how many points it moved from the version before."""
+    """A share with its change from the earlier version in percentage points."""
     if value is None:
         return Cell("")
     row = find_metric_row(evidence, *metrics)
@@ -114,8 +113,7 @@ def share_cell(
 def cold_cell(
     value: float | None, base: float | None, budget: float | None
 ) -> ColdStartCell | None:
-    """The median start; the bar is as long as 1.25 budgets, so that the tick stands at 80 of
-    100."""
+    """The median start; the bar covers 1.25 budgets, so the budget tick is at 80 of 100."""
     if value is None:
         return None
     change = _moved(value, base, "s", None)[0] if base is not None else ""
@@ -127,7 +125,7 @@ def cold_cell(
 
 
 def peak_cell(value: int | None, base: int | None, evidence: Sequence[ChangeRow]) -> Cell:
-    """Peak memory, and by how much it moved."""
+    """Peak memory with its change."""
     if value is None:
         return Cell("")
     row = find_metric_row(evidence, "gpu_memory", "host_memory")
@@ -138,8 +136,8 @@ def peak_cell(value: int | None, base: int | None, evidence: Sequence[ChangeRow]
 
 
 def _moved(value: float, base: float, unit: str, row: ChangeRow | None) -> tuple[str, str]:
-    """The change in the words of every page, and its colour; what did not move in this window is
-    not coloured for the judged one."""
+    """The change as text with its colour; a value that did not change in this window has no colour,
+    regardless of the verdict."""
     said = numbers.difference(value, base, unit)
     same = not said or said.split(numbers.SPACE)[0] == "0"
     return ("no change", "") if same else (said, row.css if row else "")

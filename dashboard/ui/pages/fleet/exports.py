@@ -1,5 +1,5 @@
-"""A row of the Fleet table for programs: numbers in base units, the unit in the name of the field,
-ISO 8601 times; None is not reported."""
+"""Serialization of Fleet rows: numbers in base units with the unit in the field name, times in ISO
+8601, None for unreported values."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ COLUMNS = (
 
 
 def serialize_windows(window: BinnedRange) -> dict[str, dict[str, str]]:
-    """Of which time the values are, the end exclusive: latency of `latency`, shares and memory of
-    `range`."""
+    """Time spans of the values, the end exclusive: `latency` for latencies, `range` for shares and
+    memory."""
     ends = {
         "latency": (window.end - RECENT_MINUTES + 1, window.end + 1),
         "range": (window.start, window.end + 1),
@@ -75,8 +75,8 @@ def serialize_windows(window: BinnedRange) -> dict[str, dict[str, str]]:
 
 
 def serialize_fleet_row(row: FleetRow) -> dict[str, Any]:
-    """One model. `changes` are those of its verdict, frozen when it was judged: each with both
-    values, unit and window in minutes."""
+    """One model. `changes` come from the stored verdict: each has both values, the unit and the
+    window in minutes."""
     return {
         "model": row.model.name,
         "verdict": row.kind,
@@ -94,8 +94,8 @@ def serialize_fleet_row(row: FleetRow) -> dict[str, Any]:
 
 
 def fleet_cells(row: FleetRow) -> list[Any]:
-    """The same as cells of a table: lists are joined, and of the changes those of p50 and p99 are
-    there."""
+    """The row as table cells: lists are joined, and only the changes of p50 and p99 are
+    included."""
     told = serialize_fleet_row(row)
     shares = ["" if one.share is None else str(float(f"{one.share:.6g}")) for one in row.versions]
     cells = [
@@ -148,8 +148,8 @@ def _values(row: FleetRow) -> dict[str, float | None]:
 
 
 def _ages(verdict: Verdict | None) -> dict[str, str | int | None]:
-    """When a verdict that an open alert keeps was last known to hold, and how old its data is where
-    that is too old; None where not."""
+    """Time when a verdict kept by an open alert was last confirmed, and age of its data if the data
+    is stale; None otherwise."""
     outlived = verdict.outlived if verdict else None
     return {
         "last_known_at": outlived.known_at.isoformat() if outlived else None,

@@ -1,4 +1,4 @@
-"""The two lists below the Fleet table: what changed, and what cannot be seen now."""
+"""The two lists below the Fleet table: activity and blind spots."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from dashboard.vocabulary import numbers
 
 SHOWN = 8
 MODELS_LISTED = 3
-"""Models of one kind of trouble with a line each; more are one line."""
+"""Maximum number of models with their own line per kind of blind spot; more models share one
+line."""
 
 
 @dataclass(frozen=True)
 class FleetChange:
-    """One line of what happened."""
+    """One line of the activity list."""
 
     at: datetime
     mark: str
@@ -41,7 +42,7 @@ class FleetChange:
 
 @dataclass(frozen=True)
 class BlindSpot:
-    """Something the page cannot know, and why."""
+    """Missing data with the reason."""
 
     mark: str
     what: str
@@ -52,7 +53,7 @@ class BlindSpot:
 def list_changes(
     *, facts: FleetData, verdicts: Sequence[Verdict], window: BinnedRange
 ) -> list[FleetChange]:
-    """Deployments and changes of verdict inside the range, newest first."""
+    """Deployments and verdict changes in the range, newest first."""
     names = {model.pk: model.name for model in facts.models}
     found = [_verdict_change(verdict) for verdict in verdicts]
     found += [
@@ -73,8 +74,7 @@ def list_changes(
 def list_blind_spots(
     *, rows: Sequence[FleetRow], instances: Sequence[RecentInstance], states: States
 ) -> list[BlindSpot]:
-    """Silent instances, those that ended with an error or were killed, and blind ones by model,
-    then calls without a comparison."""
+    """Silent, failed and blind instances by model, then calls without a comparison."""
     names = {row.model.pk: row.model.name for row in rows}
     silent: dict[int, list[RecentInstance]] = defaultdict(list)
     blind: dict[int, list[RecentInstance]] = defaultdict(list)
@@ -91,7 +91,7 @@ def list_blind_spots(
             blind[instance.model_id].append(instance)
     found = _by_model(names, silent, _silent, "last report, no end reported")
     found += _by_model(names, failed, _failed, "ended with an error or were killed")
-    found += _by_model(names, blind, _blind, "do not report what is compiled")
+    found += _by_model(names, blind, _blind, "do not report compilations")
     for row in rows:
         for share, why in list_not_compared(row.verdict.evidence)[:1] if row.verdict else []:
             found.append(BlindSpot("not_enough_data", f"{share} of {row.model.name}'s calls", why))
@@ -102,13 +102,13 @@ def _verdict_change(verdict: Verdict) -> FleetChange:
     model = verdict.deployment.model
     kind = VerdictKind(verdict.kind).label if verdict.kind in VerdictKind.values else verdict.kind
     version = verdict.deployment.version.name
-    text = f"became {kind}: {verdict.sentence.removeprefix(f'Roll back {version}: ')}"
+    text = f"changed to {kind}: {verdict.sentence.removeprefix(f'Roll back {version}: ')}"
     return FleetChange(verdict.created_at, verdict.kind, f"{model.name} {version}", text, model.pk)
 
 
 def _deployed(one: Deployment, names: dict[int, str]) -> FleetChange:
     text = f"deployed to {one.environment}" + (
-        ", as CI said" if one.source == "posted" else ", seen in traffic"
+        " (reported by CI)" if one.source == "posted" else " (detected from traffic)"
     )
     return FleetChange(
         clock.at_minute(one.started_minute),
@@ -125,7 +125,7 @@ def _ended(one: Deployment, names: dict[int, str]) -> FleetChange:
         at,
         "state-silent",
         f"{names[one.model_id]} {one.version.name}",
-        f"takes no more calls in {one.environment}",
+        f"stopped receiving traffic in {one.environment}",
         one.model_id,
     )
 
@@ -136,8 +136,8 @@ def _by_model(
     line: Callable[[str, list[RecentInstance]], BlindSpot],
     why: str,
 ) -> list[BlindSpot]:
-    """A line a model; of many models one line: 41 lines of one network would hide what else cannot
-    be seen."""
+    """One line per model, or a single line for many models: 41 lines about one network fault would
+    hide the other blind spots."""
     if len(groups) <= MODELS_LISTED:
         return [line(names[model], group) for model, group in groups.items()]
     whole = line("", [one for group in groups.values() for one in group])

@@ -1,4 +1,4 @@
-"""Puts facts, verdicts and alerts together into the rows of the Fleet page, most urgent first."""
+"""Rows of the Fleet page from facts, verdicts and alerts, most urgent first."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ from dashboard.vocabulary.severity import order_by_urgency, rank_severity
 SHAPES = 6
 UNCOUNTED = (InstanceState.STARTING, InstanceState.ENDED)
 States = Mapping[int, InstanceState]
-"""By instance."""
+"""State by instance id."""
 
 
 @dataclass(frozen=True)
 class LiveVersion:
-    """A version that takes calls, with its share of them; `x` and `width` draw its part of the
-    bar."""
+    """A version with traffic and its share of calls; `x` and `width` draw its part of the bar."""
 
     id: int
     role: int
@@ -48,7 +47,7 @@ class LiveVersion:
 
 @dataclass(frozen=True)
 class InstanceGroup:
-    """Instances in one state."""
+    """The instances in one state."""
 
     state: InstanceState
     count: int
@@ -56,13 +55,13 @@ class InstanceGroup:
 
     @property
     def mark(self) -> str:
-        """The name of its shape."""
+        """The name of the mark's shape."""
         return f"state-{self.state.value}"
 
 
 @dataclass
 class FleetRow:
-    """One model."""
+    """One model of the table."""
 
     model: WatchedModel
     kind: str
@@ -81,31 +80,31 @@ class FleetRow:
     alerts: list[Alert]
     evidence: list[ChangeRow] = field(default_factory=list)
     region: str = ""
-    """The region of the calls and of the latency."""
+    """The region of calls and latency."""
     one_region: bool = True
     cold_budget: float | None = None
-    """The budget in force, also where no start is known."""
+    """The cold-start budget in force, even without a known start."""
     """Whether the model has no other region."""
     accepted: bool = False
-    """Whether somebody accepted this version as the new normal: the verdict stays, and asks for
-    nothing."""
+    """Whether an operator accepted this version as the new baseline: the verdict remains, but needs
+    no action."""
     called: bool = False
-    """Whether a version of it took calls; without a line, where they have no p50 but a bound."""
+    """Whether a version received calls; the sparkline is empty if only a bound of p50 is known."""
 
     @property
     def calm(self) -> bool:
-        """Nothing asks for attention here."""
+        """Whether nothing needs attention."""
         return self.kind in (VerdictKind.HEALTHY, VerdictKind.NOT_ENOUGH_DATA) and not self.alerts
 
     @property
     def instance_count(self) -> int:
-        """Instances that reported within the last half hour and have not ended; what only starts is
-        none yet."""
+        """Number of instances that reported in the last half hour and have not ended; starting
+        processes do not count."""
         return sum(group.count for group in self.instances if group.state not in UNCOUNTED)
 
     @property
     def troubled(self) -> list[InstanceGroup]:
-        """Groups that are neither healthy nor ended, the most serious first."""
+        """Groups that are neither healthy nor ended, most serious first."""
         return [
             group
             for group in self.instances
@@ -114,14 +113,14 @@ class FleetRow:
 
     @property
     def standing(self) -> list[tuple[str, int]]:
-        """How many of the alerts are open, acknowledged and snoozed: what somebody has taken is not
-        what waits for somebody."""
+        """Number of open, acknowledged and snoozed alerts, because only open alerts wait for an
+        operator."""
         counts = Counter(alert.state for alert in self.alerts)
         return [(state.label.lower(), counts[state]) for state in AlertState if counts[state]]
 
     @property
     def unacknowledged(self) -> list[Alert]:
-        """Open alerts that nobody has taken."""
+        """Open alerts without an acknowledgement."""
         return [alert for alert in self.alerts if alert.state == AlertState.OPEN]
 
 
@@ -134,8 +133,8 @@ def fleet_rows(
     states: States,
     everywhere: bool,
 ) -> list[FleetRow]:
-    """One row per model; in one environment only the models that run there. `states` are those of
-    the instances."""
+    """One row per model; with a selected environment, only models that run there. `states` are the
+    instances' states."""
     deployments: dict[int, list[Deployment]] = defaultdict(list)
     instances: dict[int, list[RecentInstance]] = defaultdict(list)
     for deployment in facts.deployments:
@@ -230,15 +229,15 @@ def _row(
 
 def _unjudged(focus: Deployment | None, live: list[Deployment]) -> str:
     if focus is None or not live:
-        return "No version of it has reported in the last 30 minutes."
+        return "No version has reported in the last 30 minutes."
     return (
-        f"{focus.version.name} has not been judged yet; the first verdict follows its first "
-        "closed minutes."
+        f"{focus.version.name} is waiting for its first verdict, which needs a few minutes of data."
     )
 
 
 def _focus(live: Iterable[Deployment], said: FleetVerdicts) -> Deployment | None:
-    """What the row is about: the newest live version, unless something is wrong with another."""
+    """The version of the row: the newest live version, unless another version has a worse
+    verdict."""
     loud = {
         deployment_id: rank_severity(verdict.kind)
         for deployment_id, verdict in said.current.items()
@@ -270,7 +269,8 @@ def _before(deployments: Sequence[Deployment], focus: Deployment | None) -> Depl
 def _roles(
     deployments: Sequence[Deployment], focus: Deployment | None, before: Deployment | None
 ) -> dict[int, int]:
-    """Version to role: 1 before, 2 now, then the others in order of deployment."""
+    """Role by version: 1 is the baseline, 2 the version of the row, then the others in order of
+    deployment."""
     roles: dict[int, int] = {}
     if before is not None:
         roles[before.version_id] = 1
@@ -286,7 +286,7 @@ def _roles(
 def _adoption(
     live: Sequence[Deployment], roles: dict[int, int], versions: dict[int, VersionData]
 ) -> list[LiveVersion]:
-    """The newest first; shares are of the calls of the last minutes."""
+    """Live versions, newest first; shares refer to the calls of the last minutes."""
     named = {deployment.version_id: deployment.version.name for deployment in reversed(live)}
     order = sorted(named, key=lambda version: (roles[version] != 2, roles[version]))
     calls = {

@@ -1,5 +1,5 @@
-"""Why a start was not warm: the first part of its configuration that differs from the last warm
-start, who brought it, and what it cost."""
+"""Causes of cold starts: the first configuration difference from the last warm start, its origin
+and its cost."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from dashboard.vocabulary import numbers
 SHOWN = 6
 FACTORS_SHOWN = 4
 EXPLAINED = 160
-"""The newest processes that missed; older ones are left out."""
+"""Maximum number of processes with misses, newest first; older processes are omitted."""
 OF_NO_VERSION = ("", NO_EARLIER_RUN, NOTHING_DIFFERS, OTHER_SIZES, THREAD_COUNT, GPU_OR_DRIVER)
-"""Causes that a version need not have brought: the machine or the traffic may have."""
+"""Causes that need not come from a version: the host or the traffic can cause them."""
 
 
 @dataclass(frozen=True)
 class ExplainedMiss:
-    """One process that missed: why, against which start, whether that one was warm, and what it
+    """One process with misses: the cause, the compared start, whether that start was warm, and the
     cost in seconds."""
 
     process: ProcessStart
@@ -62,13 +62,13 @@ class ExplainedMiss:
 
     @property
     def gpu_seconds(self) -> float:
-        """Seconds times the GPUs that waited."""
+        """Seconds times the number of waiting GPUs."""
         return self.seconds * self.process.gpus
 
 
 @dataclass(frozen=True)
 class MissRow:
-    """The processes of one cause together, told by the newest of them."""
+    """The processes of one cause, described by the newest of them."""
 
     newest: ExplainedMiss
     processes: int
@@ -79,28 +79,28 @@ class MissRow:
 
     @property
     def cost(self) -> str:
-        """Seconds, and GPU-seconds where there are GPUs."""
+        """Seconds, and GPU-seconds if there are GPUs."""
         return numbers.duration(self.seconds)
 
     @property
     def gpu_cost(self) -> str:
-        """In GPU-seconds."""
+        """The cost in GPU-seconds."""
         return numbers.number(round(self.gpu_seconds)) if self.gpu_seconds else "no GPU"
 
     @property
     def width(self) -> float:
-        """Of its bar, in percent."""
+        """Width of the bar in percent."""
         return round(100 * self.share, 1)
 
     @property
     def percent(self) -> str:
-        """Its share of the lost seconds."""
+        """Share of the lost seconds."""
         return numbers.percent(self.share)
 
 
 @dataclass(frozen=True)
 class Factor:
-    """What costs most over all versions of a model, or over all models of a project; `where` names
+    """A costly cause across the versions of a model or the models of a project; `where` names
     them."""
 
     cause: str
@@ -111,7 +111,7 @@ class Factor:
 
     @property
     def text(self) -> str:
-        """How much, of all that was missed."""
+        """Share of the missed seconds, with the cost."""
         gpu = f", {numbers.number(round(self.gpu_seconds))} GPU-s" if self.gpu_seconds else ""
         return (
             f"{numbers.percent(self.share)} of the missed seconds: "
@@ -121,7 +121,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class MissesCard:
-    """`cold` starts should have been warm, because one before on the same type of GPU was."""
+    """`cold` starts were expected to be warm, because an earlier start on the same GPU type was."""
 
     rows: list[MissRow] = field(default_factory=list)
     more: int = 0
@@ -132,8 +132,7 @@ class MissesCard:
     pooled: int = 0
     processes: int = 0
     telling: int = 0
-    """Own processes of which it is known whether the caches served them: older agents do not
-    tell."""
+    """Number of own processes with known cache results; older agents do not report them."""
 
 
 def misses_card(
@@ -141,7 +140,7 @@ def misses_card(
     everyone: Sequence[ProcessStart],
     answers: Sequence[ProcessCacheAnswers],
 ) -> MissesCard:
-    """What the version's own processes missed, and what costs most among all that are known."""
+    """Misses of the version's own processes, and the most costly causes of all known processes."""
     by_process: dict[int, list[ProcessCacheAnswers]] = {}
     for one in answers:
         by_process.setdefault(one.instance_id, []).append(one)
@@ -168,8 +167,8 @@ def misses_card(
 def split_start_times(
     own: Iterable[ProcessStart], answers: Iterable[ProcessCacheAnswers]
 ) -> tuple[list[float], list[float], list[float]]:
-    """Total seconds of the starts that mostly missed, of the others, and of those that tell of no
-    cache."""
+    """Durations of starts that mostly missed, of the other starts, and of starts without cache
+    results."""
     telling: set[int] = set()
     lost: dict[int, float] = {}
     kept: dict[int, float] = {}
@@ -236,8 +235,8 @@ def _explained(
 def _brought(
     cause: str, one: ProcessStart, other: ProcessStart | None, everyone: Sequence[ProcessStart]
 ) -> tuple[str, datetime | None]:
-    """The first process after the warm one that had the same value, or the version that changed
-    what no component tells."""
+    """The first process with the changed value after the warm start; if no component contains the
+    cause, the version that changed it."""
     name = find_component(cause, one.components)
     if other is not None and name in {**one.components, **other.components}:
         alike = [
@@ -247,7 +246,7 @@ def _brought(
         ]
         if is_changed(name, one.components, other.components):
             same = [p for p in alike if p.started_at > other.started_at]
-        else:  # the warm one had it too: somebody else of the version did before
+        else:  # the warm start had the value too: an earlier process of the version introduced it
             same = [p for p in alike if p.version_id == one.version_id]
         first = min(same, key=lambda process: (process.started_at, process.id), default=one)
         return f"{first.version} on {first.host or first.name}", first.started_at
@@ -261,7 +260,7 @@ def _brought(
 
 
 def find_component(cause: str, components: Mapping[str, str]) -> str:
-    """The name of the component that a cause speaks of; empty where it is none."""
+    """The component that a cause names; empty if the cause names none."""
     cause = cause.removeprefix(ONLY_AOT_PREFIX)
     if cause == OTHER_FOLDER:
         return FOLDER
@@ -278,7 +277,7 @@ def find_component(cause: str, components: Mapping[str, str]) -> str:
 
 
 def _grouped(explained: Iterable[ExplainedMiss]) -> list[MissRow]:
-    """By cause, the most costly first."""
+    """Rows by cause, most costly first."""
     groups: dict[str, list[ExplainedMiss]] = {}
     for one in explained:
         groups.setdefault(one.cause or NOTHING_DIFFERS, []).append(one)
@@ -298,7 +297,7 @@ def _grouped(explained: Iterable[ExplainedMiss]) -> list[MissRow]:
 
 
 def sum_factors(costs: Sequence[MissCost]) -> list[Factor]:
-    """Over all models of a project."""
+    """The most costly causes across all models of a project."""
     whole = sum(one.seconds for one in costs)
     return [
         Factor(

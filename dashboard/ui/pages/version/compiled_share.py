@@ -1,5 +1,5 @@
-"""The share of calls that ran compiled, of those that somebody looked at, against its budget: how
-much is used, how fast it burns."""
+"""Share of compiled calls among calls with a known execution mode, with error budget and burn
+rate."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls
 from dashboard.vocabulary import numbers
 
 ENOUGH = 200
-"""Looked-at calls from which a share is held against a budget."""
+"""Minimum number of calls with a known mode for a comparison with the budget."""
 TIMED, MOST = 20, 0.9
-"""Timed calls from which a series has a mean, and the share of the calls that have to be in such
+"""Minimum number of timed calls for the mean of a series, and minimum share of calls in such
 series."""
 
 
 @dataclass(frozen=True)
 class CompiledShare:
-    """Counts since the deployment and of the last hour; the budget is a share, None where none is
+    """Counts since the deployment and in the last hour; the budget is a share, or None if not
     set."""
 
     calls: int
@@ -28,31 +28,31 @@ class CompiledShare:
     recent_compiled: int
     budget: float | None
     adoption: float | None
-    """The share of the environment's calls of the last minutes that this version took."""
+    """This version's share of the environment's calls in the last minutes."""
     time_share: float | None = None
-    """An estimate: of the time that its calls take, that of the compiled ones, as if calls of one
-    region and shape all took alike."""
+    """Estimated share of call time in compiled calls, assuming equal durations within a region and
+    shape."""
     on_gpu: bool = False
-    """Whether that time is the GPU's."""
+    """Whether `time_share` refers to GPU time."""
     nothing: bool = False
-    """Its agents reported that compilation was requested and nothing was compiled."""
+    """Whether the agents reported that compilation was requested and nothing was compiled."""
 
     @property
     def share(self) -> float | None:
-        """Compiled calls among those looked at; zero where nothing was compiled; None where no
-        agent looked."""
+        """Share of compiled calls among calls with a known mode; 0 if nothing was compiled, None if
+        no mode is known."""
         if self.known:
             return self.compiled / self.known
         return 0.0 if self.nothing and self.calls else None
 
     @property
     def recent(self) -> float | None:
-        """The same of late."""
+        """The share in the last hour."""
         return self.recent_compiled / self.recent_known if self.recent_known else None
 
     @property
     def used(self) -> float | None:
-        """How much of the budget is used up, 1 is all of it; None without a budget or with too few
+        """Used part of the error budget (1 is all of it); None without a budget or with too few
         calls."""
         if self.budget is None or self.share is None or self.known < ENOUGH:
             return None
@@ -60,59 +60,59 @@ class CompiledShare:
 
     @property
     def burn(self) -> float | None:
-        """How many times faster than the budget allows it burns of late."""
+        """Burn rate in the last hour; 1 is the rate that the budget allows."""
         if self.budget is None or self.recent is None or self.recent_known < ENOUGH:
             return None
         return (1 - self.recent) / (1 - self.budget)
 
     @property
     def broken(self) -> bool:
-        """Whether the budget is used up or burns too fast."""
+        """Whether the error budget is used up or burns too fast."""
         return (self.used or 0.0) > 1 or (self.burn or 0.0) > 1
 
     @property
     def sentence(self) -> str:
-        """What there is to say about the budget."""
+        """The status of the budget as text."""
         if self.budget is None:
             return "no budget set"
         if self.share is None:
-            return f"budget {numbers.percent(self.budget)}; no agent could look at a call"
+            return f"budget {numbers.percent(self.budget)}; execution mode of all calls unknown"
         if self.used is None:
             return (
-                f"budget {numbers.percent(self.budget)}; {numbers.number(self.known)} looked-at "
-                "calls are too few to hold against it"
+                f"budget {numbers.percent(self.budget)}; too few calls to evaluate "
+                f"({numbers.number(self.known)} with known mode)"
             )
         used = (
-            f"{numbers.number(_short(self.used))} times used"
+            f"error budget used {numbers.number(_short(self.used))} times over"
             if self.used > 1
-            else f"{numbers.percent(self.used)} used"
+            else f"{numbers.percent(self.used)} of the error budget used"
         )
         told = f"budget {numbers.percent(self.budget)}, {used}"
         if self.burn is not None and self.burn > 1:
             return (
-                f"{told}; burning {numbers.number(_short(self.burn))} times as fast as it allows "
+                f"{told}; burn rate {numbers.number(_short(self.burn))} times the allowed rate "
                 "in the last hour"
             )
         return f"{told}; not burning in the last hour" if self.used > 1 else told
 
     @property
     def of_time(self) -> str:
-        """The same by time; empty where too few calls were timed."""
+        """The estimated share by time; empty with too few timed calls."""
         if self.time_share is None:
             return ""
         return (
-            f"about {numbers.percent(self.time_share)} of their "
-            f"{'GPU time' if self.on_gpu else 'time'}"
+            f"about {numbers.percent(self.time_share)} of "
+            f"{'GPU time' if self.on_gpu else 'call time'}"
         )
 
     @property
     def looked(self) -> str:
-        """How much stands behind the share."""
+        """The number of calls behind the share."""
         if self.nothing and self.calls and not self.known:
             return f"of {self.calls:,} calls; compilation was requested, nothing was compiled"
         part = f" ({numbers.percent(self.known / self.calls)})" if self.calls > self.known else ""
         return (
-            f"of {self.known:,} looked-at calls, {self.calls:,} in all{part}"
+            f"of {self.known:,} calls with known mode, {self.calls:,} in all{part}"
             if self.calls
             else "no calls"
         )
@@ -126,8 +126,7 @@ def compute_compiled_share(
     *,
     nothing: bool = False,
 ) -> CompiledShare:
-    """Adds the version's series up; regions that the caller runs eager on purpose have nothing to
-    be compiled."""
+    """Sums the series of the version, without regions that are eager on purpose."""
     counted = [one for one in own if not one.eager]
     calls = sum(one.recent_calls for one in everyone if one.environment == environment)
     time_share, on_gpu = _of_time([one for one in counted if one.known])
@@ -146,8 +145,8 @@ def compute_compiled_share(
 
 
 def _of_time(looked: Sequence[SeriesCalls]) -> tuple[float | None, bool]:
-    """Each series weighs what its calls take, on the GPU where all of them were timed there; None
-    where too many were not timed."""
+    """Weights each series by the time of its calls, in GPU time if all series have GPU timings;
+    None with too few timed calls."""
     on_gpu = bool(looked) and all(one.gpu_count >= TIMED for one in looked)
     timed = [(one, one.gpu_sum / one.gpu_count) for one in looked] if on_gpu else _by_wall(looked)
     whole = sum(one.calls * each for one, each in timed)

@@ -1,5 +1,5 @@
-"""Whether what was compiled computes what eager computes: golden batches of a version, and what its
-processes did not tell."""
+"""Numerical parity of compiled and eager results: golden batches of a version, and processes
+without a report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMED, REASONS = 3, 2
 
 @dataclass(frozen=True)
 class GoldenBatch:
-    """One golden batch of a version, over its processes."""
+    """One golden batch of a version across its processes."""
 
     name: str
     region: str
@@ -29,48 +29,48 @@ class GoldenBatch:
     failed: int
     not_compared: int
     silent: int
-    """Processes that told nothing of this batch."""
+    """Number of processes that did not report this batch."""
     worst: Parity
     worst_text: str
     where: list[str]
-    """Where it failed, the first few."""
+    """The first few processes where the batch failed."""
     gpus: list[str]
     since: datetime | None
     reasons: list[str]
     before: str
-    """How the same batch came out on the baseline."""
+    """The result of the same batch on the baseline."""
     last: str
-    """How its outputs stand to those of the version that passed before on the same host."""
+    """Comparison of the outputs with the last passing version on the same host."""
 
     @property
     def state(self) -> str:
-        """The worst of its states."""
+        """The worst state of the processes."""
         return "failed" if self.failed else "passed" if self.passed else "not compared"
 
     @property
     def more(self) -> int:
-        """Further processes where it failed."""
+        """Number of further processes where the batch failed."""
         return max(0, self.failed - len(self.where))
 
 
 @dataclass(frozen=True)
 class ParityCard:
-    """What the card shows."""
+    """All data of the card."""
 
     batches: list[GoldenBatch] = field(default_factory=list)
     processes: int = 0
     silent: int = 0
-    """Processes that told of no golden batch at all."""
+    """Number of processes that reported no golden batch."""
 
     @property
     def verdict(self) -> str:
-        """One line for the head."""
+        """One line for the header."""
         failed = [one for one in self.batches if one.failed]
         compared = [one for one in self.batches if one.passed]
         if failed:
             return f"{numbers.plural(len(failed), 'golden batch', 'golden batches')} failed"
         if not compared:
-            return "nothing was compared" if self.batches else "no golden batch is declared"
+            return "no batch was compared" if self.batches else "no golden batch"
         open_ = len(self.batches) - len(compared)
         return "all compared batches passed" if open_ else "all passed"
 
@@ -83,7 +83,7 @@ def parity_card(
     baseline: str,
     baseline_id: int | None,
 ) -> ParityCard:
-    """Puts the card together; processes that the page does not list any more are left out."""
+    """Builds the card, without processes that the page no longer lists."""
     known = {one.id: one for one in own}
     mine: dict[str, list[ParityRow]] = {}
     theirs: dict[str, list[ParityRow]] = {}
@@ -114,7 +114,7 @@ def _batch(
         compared, key=lambda row: row.told.times if row.told.times is not None else float("inf")
     ).told
     reasons = Counter(
-        row.told.why or "not said" for row in rows if row.told.state == "not compared"
+        row.told.why or "unknown reason" for row in rows if row.told.state == "not compared"
     )
     return GoldenBatch(
         name=name,
@@ -141,7 +141,7 @@ def _before(rows: Sequence[ParityRow], baseline: str) -> str:
     states = Counter(row.told.state for row in rows)
     if states["failed"]:
         failed = numbers.plural(states["failed"], "process", "processes")
-        return f"failed on {failed} of {baseline} too"
+        return f"also failed on {failed} of {baseline}"
     return (
         f"passed on {numbers.plural(states['passed'], 'process', 'processes')} of {baseline}"
         if states["passed"]
@@ -150,25 +150,24 @@ def _before(rows: Sequence[ParityRow], baseline: str) -> str:
 
 
 def _last(rows: Sequence[ParityRow]) -> str:
-    """The largest change against the version before, where the same weights and inputs let it be
-    said."""
+    """The largest change from the previous version, if weights and inputs are the same."""
     told = [row.told for row in rows if row.told.last in ("same", "differs")]
     moved = [one for one in told if one.last == "differs"]
     if not moved:
-        return f"the same as {told[0].last_version} gave" if told else ""
+        return f"same outputs as {told[0].last_version}" if told else ""
     most = max(
         moved, key=lambda one: one.last_change if one.last_change is not None else float("inf")
     )
     if most.last_change is None:
-        return f"other outputs than {most.last_version} gave"
+        return f"outputs differ from {most.last_version}"
     return (
-        f"about {significant(most.last_change * 100, 2)}\u00a0% other than {most.last_version} "
-        "gave, with the same weights and inputs"
+        f"outputs differ by about {significant(most.last_change * 100, 2)}\u00a0% from "
+        f"{most.last_version}, with the same weights and inputs"
     )
 
 
 def parity_json(card: ParityCard) -> dict[str, Any]:
-    """The same for machines."""
+    """The card as JSON."""
     return {
         "processes": card.processes,
         "silent": card.silent,

@@ -1,5 +1,5 @@
-"""Whether processes of one version run the same kernels: what autotuning chose on each, on the same
-type of GPU."""
+"""Autotune divergence: kernels that autotuning chose in the processes of a version, per GPU
+type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMED, SHOWN = 3, 32
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """One kernel, and who chose it."""
+    """One kernel with the processes that chose it."""
 
     kernel: str
     processes: int
@@ -26,8 +26,8 @@ class KernelChoice:
 
 @dataclass(frozen=True)
 class KernelDivergence:
-    """An operator with its inputs for which processes on one type of GPU chose different kernels;
-    the most frequent first."""
+    """An operator with its inputs for which processes on one GPU type chose different kernels, most
+    frequent kernel first."""
 
     operator: str
     gpu: str
@@ -36,8 +36,8 @@ class KernelDivergence:
 
 @dataclass(frozen=True)
 class KernelsCard:
-    """What the card shows; `told` counts operators, `shared` those that several processes on one
-    type of GPU chose for."""
+    """All data of the card. `told` counts operators with a reported choice, `shared` operators with
+    choices of several processes on one GPU type."""
 
     apart: list[KernelDivergence]
     told: int
@@ -47,19 +47,19 @@ class KernelsCard:
 
     @property
     def verdict(self) -> str:
-        """One line for the head."""
+        """One line for the header."""
         if not self.shared:
-            return "no two processes on one type of GPU chose for the same operator and inputs"
+            return "no operator was autotuned by two processes on one GPU type"
         if not self.apart:
-            return f"the same on all processes, for {numbers.plural(self.shared, 'operator')}"
+            return f"no divergence for {numbers.plural(self.shared, 'operator')}"
         return (
-            f"not the same on all processes for {numbers.number(len(self.apart))} of "
+            f"different kernels for {numbers.number(len(self.apart))} of "
             f"{numbers.plural(self.shared, 'operator')}"
         )
 
 
 def kernels_card(own: Sequence[ProcessStart]) -> KernelsCard | None:
-    """The card of a version; None where none of its processes told of a choice."""
+    """The card of a version; None if no process reported an autotune choice."""
     chosen: dict[tuple[str, str], dict[str, list[ProcessStart]]] = {}
     telling = 0
     for process in own:
@@ -95,5 +95,5 @@ def _choices(by: dict[str, list[ProcessStart]]) -> list[KernelChoice]:
 
 
 def kernels_json(card: KernelsCard | None) -> dict[str, Any] | None:
-    """The same for machines."""
+    """The card as JSON."""
     return None if card is None else asdict(card)

@@ -1,5 +1,4 @@
-"""What sampled live calls say: how much faster compiled ones are than the same run eager, how far
-apart, and whether any was NaN."""
+"""Shadow sampling: speed-up and error of compiled live calls against eager, and NaN values."""
 
 from __future__ import annotations
 
@@ -18,14 +17,14 @@ from dashboard.vocabulary.numbers import significant
 
 REASONS = 2
 SHORT_CALL_S = 0.01
-"""Seconds: on two cores a step of 0.5 ms took twice as long in a drawn call as the eager one right
-after it, and as long by itself."""
-WHAT = {"shadow": "shadow calls", "finite": "looked through for NaN"}
+"""Seconds. On two cores, a compiled step of 0.5 ms took twice as long as the eager step right after
+it, and equally long alone."""
+WHAT = {"shadow": "shadow calls", "finite": "checked for NaN"}
 
 
 @dataclass(frozen=True)
 class LiveNumerics:
-    """The sampled calls of one region, over the processes of a version."""
+    """The sampled calls of one region across the processes of a version."""
 
     kind: str
     region: str
@@ -33,13 +32,13 @@ class LiveNumerics:
     beyond: int
     nonfinite: int
     told: int
-    """Processes that tell of them."""
+    """Number of processes that report sampled calls."""
     processes: int
     failed: int
     at: datetime
     compiled: float | None
     eager: float | None
-    """Mean seconds of the same calls."""
+    """Mean seconds of the sampled calls."""
     on_gpu: bool
     relative: float | None
     text: str
@@ -48,17 +47,17 @@ class LiveNumerics:
 
     @property
     def what(self) -> str:
-        """What was done with them."""
+        """The kind of sampling."""
         return WHAT[self.kind]
 
     @property
     def is_shadow(self) -> bool:
-        """Whether they ran eager too."""
+        """Whether the calls also ran eager."""
         return self.kind == "shadow"
 
     @property
     def speed(self) -> float | None:
-        """How many times as long eager takes; None where it is not known."""
+        """Ratio of eager to compiled time; None if unknown."""
         return (
             self.eager / self.compiled
             if self.eager is not None and self.compiled and not self.too_short
@@ -67,13 +66,13 @@ class LiveNumerics:
 
     @property
     def too_short(self) -> bool:
-        """Whether the order decides more than the code: the second of two calls below this is
-        quicker, compiled or not."""
+        """Whether the order of the two calls outweighs the code: below this duration, the second
+        call benefits from warm caches."""
         return not self.on_gpu and max(self.compiled or 0.0, self.eager or 0.0) < SHORT_CALL_S
 
     @property
     def speed_text(self) -> str:
-        """As people say it."""
+        """The speed-up as text."""
         if self.speed is None:
             return ""
         return (
@@ -84,7 +83,7 @@ class LiveNumerics:
 
     @property
     def times_text(self) -> str:
-        """Both means."""
+        """Both means as text."""
         if self.compiled is None or self.eager is None:
             return ""
         both = (
@@ -92,17 +91,17 @@ class LiveNumerics:
             "average"
         )
         return (
-            f"{both}; the second of two such short calls is quicker on a CPU for being the second"
+            f"{both}; the second of two short calls benefits from warm CPU caches"
             if self.too_short
             else both
         )
 
     @property
     def relative_text(self) -> str:
-        """The largest error beside the size of what it is in."""
+        """The largest error relative to the magnitude of its output."""
         return (
-            f"the largest error is {significant(self.relative * 100, 2)}\u00a0% of its "
-            "output\u2019s size"
+            f"largest error: {significant(self.relative * 100, 2)}\u00a0% of the magnitude of its "
+            "output"
             if self.relative is not None
             else ""
         )
@@ -116,7 +115,7 @@ def list_live_numerics(
     baseline: str,
     baseline_id: int | None,
 ) -> list[LiveNumerics]:
-    """Those of processes that the page lists; what went wrong first, then by name."""
+    """Sampled calls of the processes that the page lists, failures first, then by name."""
     known = {one.id: one for one in own}
     mine: dict[tuple[str, str], list[ParityRow]] = {}
     theirs: dict[tuple[str, str], list[ParityRow]] = {}
@@ -143,7 +142,7 @@ def _live(
         if one.timed and one.compiled_seconds is not None and one.eager_seconds is not None
     ]
     several = sum(one.timed for one in timed)
-    refused = Counter(one.why or "not said" for one in told if one.state == "not compared")
+    refused = Counter(one.why or "unknown reason" for one in told if one.state == "not compared")
     return LiveNumerics(
         kind=key[0],
         region=key[1],
@@ -172,23 +171,22 @@ def _live(
 
 
 def _text(kind: str, told: Sequence[Parity]) -> str:
-    """All processes in one line; the error is that of the one where it is the largest multiple of
-    what is allowed."""
+    """All processes on one line, with the error that is the largest multiple of its tolerance."""
     samples = sum(one.samples for one in told)
     if not samples:
-        return "none was compared" if kind == "shadow" else "none was looked at"
+        return "no call compared" if kind == "shadow" else "no call checked"
     beyond = sum(one.beyond for one in told)
     if kind == "finite":
         count = f"{numbers.number(beyond)} of {numbers.number(samples)}"
-        held = f"{count} answers hold NaN or infinite values"
-        return held if beyond else "no NaN, no infinite value"
+        held = f"{count} results contain NaN or infinite values"
+        return held if beyond else "no NaN or infinite values"
     worst = max(
         (one for one in told if one.samples),
         key=lambda one: (one.state == "failed", one.times or 0.0),
     )
     why = (
         "" if worst.state == "not compared" else worst.why
-    )  # what was left alone later is said beside it
+    )  # the reasons of skipped calls are listed separately
     return parity_words(
         replace(
             worst, samples=samples, beyond=beyond, why=why, state="failed" if beyond else "passed"
@@ -200,19 +198,19 @@ def _before(kind: str, rows: Sequence[ParityRow], baseline: str) -> str:
     samples, beyond = sum(row.told.samples for row in rows), sum(row.told.beyond for row in rows)
     if not samples:
         return ""
-    what = "hold NaN or infinite values" if kind == "finite" else "are beyond the tolerance"
-    return f"of {baseline} {numbers.number(beyond)} of {numbers.number(samples)} {what}"
+    what = "contain NaN or infinite values" if kind == "finite" else "exceed the tolerance"
+    return f"{baseline}: {numbers.number(beyond)} of {numbers.number(samples)} {what}"
 
 
 def count_shadow_calls(rows: Sequence[ParityRow], version: int) -> int:
-    """How many eager calls were made beside live ones of this version."""
+    """Number of eager calls next to live calls of this version."""
     return sum(
         row.told.timed for row in rows if row.told.kind == "shadow" and row.version_id == version
     )
 
 
 def live_json(found: Sequence[LiveNumerics]) -> list[dict[str, Any]]:
-    """The same for machines."""
+    """The sampled calls as JSON."""
     return [
         {
             "kind": one.kind,

@@ -1,5 +1,4 @@
-"""Whether compiling pays: GPU-seconds spent on it against those saved, as far as anybody reported
-what eager takes."""
+"""Payback of compilation: GPU-seconds spent and saved, based on reported eager durations."""
 
 from __future__ import annotations
 
@@ -21,14 +20,13 @@ from dashboard.vocabulary import numbers
 MOSTLY = 0.8
 ON_GPU = "GPU-seconds"
 SECOND = (
-    ", each right after the compiled one, which makes short calls look quicker on a CPU than "
-    "they are"
+    ", each right after the compiled call; on a CPU, short eager calls benefit from warm caches"
 )
 
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One line of the ledger; `value` is GPU-seconds, None where nobody knows."""
+    """One line of the ledger; `value` is in GPU-seconds, None if unknown."""
 
     name: str
     value: float | None
@@ -38,7 +36,7 @@ class LedgerEntry:
 
     @property
     def text(self) -> str:
-        """Signed, or that it is not known."""
+        """The signed value, or "not known"."""
         if self.value is None:
             return "not known"
         return f"{'+' if self.value > 0 else ''}{numbers.number(round(self.value, 1))}"
@@ -46,8 +44,8 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class Payback:
-    """The ledger. Break-even is in calls; None where no eager run was reported, or where compiled
-    calls are not faster."""
+    """The ledger. Break-even is in calls; None without a reported eager run, or if compiled calls
+    are not faster."""
 
     entries: list[LedgerEntry] = field(default_factory=list)
     unit: str = ON_GPU
@@ -62,7 +60,7 @@ class Payback:
 
     @property
     def verdict(self) -> str:
-        """One line for the head."""
+        """One line for the header."""
         if self.saved is None:
             return "no eager run reported"
         if self.break_even is None:
@@ -83,8 +81,8 @@ def compute_payback(
     shadows: int = 0,
     recordings: Recordings = NO_RECORDINGS,
 ) -> Payback:
-    """Compilations hold the process's GPUs while they run; a call is taken to hold them for as long
-    as it takes. `shadows` are the eager calls that were made beside live ones."""
+    """Assumes that compilations and calls occupy all GPUs of their process for their whole
+    duration. `shadows` is the number of eager shadow calls."""
     gpus = {one.id: one.gpus for one in own}
     on_gpu = any(gpus.values())
     held = {id: max(1, count) for id, count in gpus.items()} if not on_gpu else gpus
@@ -126,9 +124,9 @@ def _ledger(
     entries = [
         *measured,
         LedgerEntry(
-            "More would have been spent without the caches",
+            "Saved by caches",
             kept,
-            "torch’s own estimate" if kept is not None else "torch did not say",
+            "torch’s estimate" if kept is not None else "not reported by torch",
             True,
         ),
     ]
@@ -170,12 +168,12 @@ def _ledger(
 
 
 def _bound(value: float) -> str:
-    """As exact as the value beside it, so that it lies between its bounds."""
+    """A bound with the precision of the value, so that the value lies between its bounds."""
     return numbers.number(round(value, 1) if abs(value) < 100 else round(value))
 
 
 def _reference(saved: Savings, shadows: int, *, on_cpu: bool) -> str:
-    """What the estimate rests on. What was told of shadow calls last may be a little behind."""
+    """The eager calls behind the estimate. The reported number of shadow calls can lag a little."""
     nearly_all = shadows >= MOSTLY * saved.reference_calls
     told = (
         f"{numbers.number(saved.reference_calls)} {'shadow' if nearly_all else 'eager'} calls of "

@@ -1,5 +1,4 @@
-"""What the Version page says: how a version is served, starts and compiles, what it missed and pays
-back, and what nobody can see."""
+"""Version page: compiled share, starts, compilations, cache misses, payback and telemetry gaps."""
 
 from __future__ import annotations
 
@@ -54,12 +53,12 @@ from dashboard.ui.selectors.version import VersionData
 from dashboard.vocabulary import numbers
 
 LISTED = 40
-ANSWERS = {"no": "cannot be seen", "partly": "seen in part", "off": "switched off"}
+ANSWERS = {"no": "not available", "partly": "partial", "off": "switched off"}
 
 
 @dataclass(frozen=True)
 class BlindSpot:
-    """One thing that some of its processes cannot show, and why."""
+    """One signal that some processes do not report, with the reason."""
 
     name: str
     answer: str
@@ -70,7 +69,7 @@ class BlindSpot:
 
 @dataclass(frozen=True)
 class EventRow:
-    """One compilation in the table behind the time line."""
+    """One compilation in the table of the timeline."""
 
     event: VersionCompilation
     process: str
@@ -79,13 +78,13 @@ class EventRow:
 
     @property
     def why(self) -> str:
-        """The kind of its reason."""
+        """The kind of the reason."""
         return reason_name(self.event.reason_kind) if self.event.reason_kind else ""
 
 
 @dataclass
 class VersionPage:
-    """Everything the template shows."""
+    """All data of the template."""
 
     facts: VersionData
     served: CompiledShare
@@ -112,26 +111,26 @@ class VersionPage:
 
     @property
     def untelling(self) -> int:
-        """Processes whose agents say nothing of what they can see: older ones do not."""
+        """Number of processes whose older agents do not report capabilities."""
         return sum(not one.capabilities for one in self.facts.own)
 
     @property
     def untelling_words(self) -> str:
-        """The same in a sentence."""
+        """`untelling` as a sentence."""
         whole = numbers.plural(len(self.facts.own), "process", "processes")
         return (
-            f"Of {self.untelling} of {whole} the agent does not tell what it can see; what "
-            "such an older agent leaves out is not zero."
+            f"{self.untelling} of {whole} run an older agent that does not report its "
+            "capabilities. Missing values of these processes are unknown, not zero."
         )
 
     @property
     def live(self) -> bool:
-        """Whether it has traffic now."""
+        """Whether the version has traffic now."""
         return self.facts.standing.deployment.ended_minute is None
 
     @property
     def phase_key(self) -> list[tuple[str, str]]:
-        """What the bars of the starts are made of, in order, marks of the job as one."""
+        """The phases of the start bars in order; all marks of the job are one entry."""
         named = {
             (step.name if not step.is_mark else "Marks of the job", step.css)
             for step in self.starts.steps
@@ -144,18 +143,18 @@ class VersionPage:
 
     @property
     def adoption(self) -> str:
-        """Its share of the calls of late."""
+        """The version's share of recent calls."""
         return numbers.percent(self.served.adoption) if self.served.adoption is not None else ""
 
     @property
     def recorded(self) -> str:
-        """How many CUDA graphs were recorded, and how long that took; empty where none was."""
+        """Number and time of CUDA graph recordings; empty without recordings."""
         graphs, seconds = self.facts.recordings
         return f"{numbers.number(graphs)}, {numbers.duration(seconds)}" if graphs else ""
 
     @property
     def events_more(self) -> int:
-        """Compilations that are in the files and not in the table."""
+        """Number of compilations that are in the files but not in the table."""
         return max(0, len(self.facts.events) - len(self.events))
 
 
@@ -166,8 +165,8 @@ def version_page(
     replicas: int | None = None,
     at_once: int | None = None,
 ) -> VersionPage:
-    """Puts the page together; `instance` is whose start is shown in steps, `replicas` how many the
-    forecast starts, `at_once` together."""
+    """Builds the page. `instance` selects the start with details; `replicas` and `at_once` are the
+    inputs of the forecast."""
     own, minute = facts.own, clock.minute_of(facts.now.timestamp())
     live = [one for one in own if one.last_minute >= minute - 5 and not one.ended]
     ended = sum(one.ended for one in own)
@@ -231,7 +230,7 @@ def version_page(
 
 
 def _nothing(facts: VersionData) -> bool:
-    """Whether its agents reported that compilation was requested and nothing was compiled."""
+    """Whether the agents reported that compilation was requested and nothing was compiled."""
     return any(
         finding.kind == "compiled_nothing" and facts.version.pk in finding.versions
         for finding in facts.findings
@@ -259,7 +258,7 @@ def _compiling(
 
 
 def _because(event: VersionCompilation) -> str:
-    """Why the same function was compiled again, where no guard says it."""
+    """The reason of a repeated compilation without a failed guard."""
     return (
         f", {reason_name(event.reason_kind).lower()}" if event.reason_kind in REPEAT_REASONS else ""
     )
@@ -288,7 +287,7 @@ def _line(
 
 
 def _blind(own: Iterable[ProcessStart]) -> list[BlindSpot]:
-    """What agents say they cannot see, the most frequent first."""
+    """Signals that agents do not report, most frequent first."""
     seen: Counter[tuple[str, str, str]] = Counter()
     known: Counter[str] = Counter()
     for process in own:
@@ -310,7 +309,7 @@ def _blind(own: Iterable[ProcessStart]) -> list[BlindSpot]:
 
 
 def version_json(page: VersionPage) -> dict[str, Any]:
-    """The same numbers for machines; what is not known is null."""
+    """The numbers of the page as JSON; unknown values are null."""
     facts, standing = page.facts, page.facts.standing
     return {
         "model": facts.model.name,
@@ -394,7 +393,7 @@ def _payback_json(one: Payback) -> Mapping[str, Any]:
 
 
 def start_table(page: VersionPage) -> list[list[Any]]:
-    """A row a stretch of the start that is drawn, in seconds since its process began."""
+    """One row per stage of the drawn start, in seconds since process start."""
     name = page.starts.chosen.process.name if page.starts.chosen else ""
     rows = [
         [name, step.name, round(step.begin, 3), round(step.seconds, 3)]
@@ -404,7 +403,7 @@ def start_table(page: VersionPage) -> list[list[Any]]:
 
 
 def version_table(page: VersionPage) -> list[list[Any]]:
-    """A row a compilation: what the time line draws, all of them."""
+    """One row per compilation, including those that the timeline omits."""
     processes = {one.id: one for one in page.facts.own}
     rows: list[list[Any]] = [
         [

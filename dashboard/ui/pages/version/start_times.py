@@ -1,5 +1,5 @@
-"""How the processes of a version start: every start on one scale, one of them stage by stage, each
-phase beside the baseline's."""
+"""Cold starts of a version: all starts on one scale, one start stage by stage, and phases compared
+with the baseline."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ENOUGH = 3
 
 @dataclass(frozen=True)
 class StartRow:
-    """One start as a stacked bar; places are percent of a little more than the longest start or the
-    budget."""
+    """One start as a stacked bar; positions are percentages of slightly more than the longest start
+    or the budget."""
 
     process: ProcessStart
     total: float
@@ -38,17 +38,17 @@ class StartRow:
     over: bool
     chosen: bool
     told: bool
-    """Whether its agent told the stages, instead of reports that show two."""
+    """Whether the agent reported the stages; otherwise reports only yield two stages."""
 
     @property
     def text(self) -> str:
-        """The whole start."""
+        """The duration of the whole start."""
         return numbers.duration(self.total)
 
 
 @dataclass(frozen=True)
 class PhaseRow:
-    """One phase: medians of both sides, and whether the starts of the two sides lie apart."""
+    """One phase: medians of both sides, and whether the starts of the two sides are separated."""
 
     name: str
     own: str
@@ -61,7 +61,7 @@ class PhaseRow:
 
 @dataclass(frozen=True)
 class StartsCard:
-    """Everything the page says of starts; without any, `rows` is empty."""
+    """All data about starts; `rows` is empty without a start."""
 
     rows: list[StartRow] = field(default_factory=list)
     count: int = 0
@@ -82,19 +82,19 @@ class StartsCard:
 
     @property
     def whole(self) -> int:
-        """Processes in all, also those whose agents told no start."""
+        """Number of processes, including those without a reported start."""
         return self.count + self.untold
 
     @property
     def sub(self) -> str:
-        """What stands under the median."""
+        """The line under the median."""
         if self.budget is None:
             return "no budget set"
         return f"budget {numbers.duration(self.budget)}, {self.over} of {self.count} over"
 
     @property
     def near(self) -> bool:
-        """Whether the median comes close to the budget."""
+        """Whether the median is near the budget."""
         return (
             self.budget is not None
             and self.median is not None
@@ -103,7 +103,7 @@ class StartsCard:
 
     @property
     def change(self) -> str:
-        """The median beside the baseline's, as information."""
+        """The change of the median from the baseline; informative, not evaluated."""
         return (
             numbers.change(self.median / self.base_median - 1)
             if self.median and self.base_median
@@ -118,7 +118,7 @@ def starts_card(
     budget: float | None,
     wanted: int | None = None,
 ) -> StartsCard:
-    """The median start is shown stage by stage, or the one that the address names."""
+    """Builds the card. The detailed start is `wanted`, or else the median start."""
     known = sorted(
         ((one, one.start) for one in own if one.start),
         key=lambda pair: (-pair[1].total, pair[0].id),
@@ -161,7 +161,7 @@ def compute_compiled_after(own: Sequence[ProcessStart]) -> float | None:
 def _chosen(
     known: list[tuple[ProcessStart, ColdStartData]], wanted: int | None
 ) -> tuple[ProcessStart, ColdStartData]:
-    """The asked one; else the median of those whose agents told their stages."""
+    """The wanted start; else the median of the starts with reported stages."""
     asked = next((pair for pair in known if pair[0].id == wanted), None)
     told = [pair for pair in known if pair[1].told] or known
     return asked or told[len(told) // 2]
@@ -191,8 +191,8 @@ def _steps(start: ColdStartData) -> list[Step]:
 
 
 def _phases(own: Sequence[ColdStartData], theirs: Sequence[ColdStartData]) -> list[PhaseRow]:
-    """Only starts whose agents told stages are compared: two stages read off reports say where time
-    went much more coarsely."""
+    """Compares only starts with reported stages, because two stages derived from reports are too
+    coarse."""
     mine, base = (
         [sum_by_name(_steps(start)) for start in side if start.told] for side in (own, theirs)
     )
@@ -229,21 +229,21 @@ def _phase(name: str, mine: list[float], base: list[float]) -> PhaseRow:
 
 
 def _apart(mine: list[float], base: list[float], gap: float) -> str:
-    """Said only where no start of one side lies among those of the other, and the difference can be
-    felt."""
+    """Text for separated starts: no start of one side lies within the range of the other, and the
+    difference is noticeable."""
     if min(len(mine), len(base)) < ENOUGH or abs(gap) < max(0.5, 0.1 * median(base)):
         return ""
     if min(mine) > max(base):
-        return f"slower in all {len(mine)} starts than in any of {len(base)}"
+        return f"all {len(mine)} starts slower than all {len(base)} of the baseline"
     return (
-        f"faster in all {len(mine)} starts than in any of {len(base)}"
+        f"all {len(mine)} starts faster than all {len(base)} of the baseline"
         if max(mine) < min(base)
         else ""
     )
 
 
 def start_json(card: StartsCard) -> dict[str, object]:
-    """The numbers of the card."""
+    """The card as JSON."""
     return {
         "median": card.median,
         "budget": card.budget,
@@ -273,5 +273,5 @@ def start_json(card: StartsCard) -> dict[str, object]:
 
 
 def format_time(at: datetime) -> str:
-    """A time for machines."""
+    """A time in ISO 8601."""
     return at.isoformat()

@@ -1,5 +1,5 @@
-// The administration has the theme of the pages: the one the person chose, which the server put on the root, else the
-// system's, as it is now.
+// The administration uses the theme of the pages: the user's choice, which the server sets on the root, else the
+// current theme of the system.
 "use strict";
 (() => {
   const root = document.documentElement;

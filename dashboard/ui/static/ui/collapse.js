@@ -1,5 +1,4 @@
-// On a phone a long page opens with what answers first: sections marked data-fold are folded, and only the first charts
-// are drawn.
+// On a phone a long page starts compact: sections with data-fold are folded, and only the first charts are shown.
 "use strict";
 (() => {
   if (!matchMedia("(max-width: 700px)").matches) return;

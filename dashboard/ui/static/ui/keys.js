@@ -1,4 +1,4 @@
-// Keyboard shortcuts and their sheet. Nothing is taken from somebody who writes, and nothing with Ctrl, Alt or Meta.
+// Keyboard shortcuts and their sheet. Shortcuts are off in text fields, and with Ctrl, Alt or Meta.
 "use strict";
 (() => {
   const sheet = document.getElementById("keys");

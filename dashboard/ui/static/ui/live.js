@@ -1,5 +1,5 @@
-// Polling that redraws only when something changed: sends the ETag of what is shown, rests while the tab is hidden, and
-// says when the page is old.
+// Polling that redraws only after a change: sends the ETag of the shown content, pauses while the tab is hidden, and
+// marks an outdated page.
 import { moment } from "./moments.js";
 
 const STALE_AFTER = 45;
@@ -26,7 +26,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   say();
 });
 
-// A session that ended during polling: what is shown stays, the page says how old it is and where to sign in again.
+// A session that ended during polling: the content stays, and the page shows its age and a link to sign in again.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, elt } = event.detail;
   if (
@@ -55,7 +55,7 @@ function since(note) {
   note.querySelector("[data-since]").textContent = moment(new Date(checked));
 }
 
-// Wherever one has scrolled to, a page that is not renewed says so once, and takes it back with the next answer.
+// A page that is not updated shows one note at any scroll position, and hides it after the next response.
 function float(stale) {
   const note = document.getElementById("stale");
   if (!note || note.hidden === !stale) return;
@@ -63,7 +63,7 @@ function float(stale) {
   note.hidden = !stale;
 }
 
-// A redraw keeps the place of whoever is reading: the link with the focus, and how far wide tables were scrolled.
+// A redraw keeps the focused link and the scroll positions of wide tables.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { elt } = event.detail;
   if (!elt.hasAttribute("data-etag")) return;
@@ -86,7 +86,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
 
 function say() {
   const age = (Date.now() - checked) / 1000;
-  // a tab that was hidden has not asked
+  // a hidden tab does not poll
   const unanswered = (Date.now() - Math.max(checked, shown)) / 1000 > STALE_AFTER;
   float(unanswered && !document.body.dataset.ended && document.querySelector("[data-live]") !== null);
   document.querySelectorAll("[data-live]").forEach((element) => {
@@ -95,9 +95,9 @@ function say() {
     element.classList.toggle("stale", stale);
     const text = age < 90 ? `${Math.round(age)}\u00a0s` : `${Math.round(age / 60)}\u00a0min`;
     element.textContent = signedOut
-      ? "signed out, not updated"
+      ? "signed out, not updating"
       : stale
-      ? `no answer for ${text}`
+      ? `no response for ${text}`
       : `updated ${text} ago`;
   });
 }

@@ -1,5 +1,5 @@
-// Moments in the reader's zone, in one format: 18:26 on the same day, 24 Nov 18:26 on other days, 24 Nov 2025 18:26 in
-// other years.
+// Times in the viewer's time zone, in one format: 18:26 on the same day, 24 Nov 18:26 on other days, 24 Nov 2025 18:26
+// in other years.
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const two = (number) => String(number).padStart(2, "0");
@@ -13,7 +13,7 @@ export function date(at, now = new Date()) {
 
 export const dated = (at, now = new Date()) => `${date(at, now)} ${clock(at)}`;
 
-// Never a date without its hour: at 00:05 most of an incident is yesterday's.
+// A date always has its time: at 00:05 most of an incident happened yesterday.
 export const moment = (at, now = new Date()) => (at.toDateString() === now.toDateString() ? clock(at) : dated(at, now));
 
 export function zone(at = new Date()) {

@@ -1,4 +1,4 @@
-// Menus that close, buttons that copy, help that stands beside its word, forms that are sent once.
+// Closing of menus, copy buttons, help popovers, and protection from double submits.
 "use strict";
 (() => {
   document.addEventListener("click", (event) => {
@@ -15,7 +15,7 @@
     if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
   });
 
-  // What a question mark says stands under it, or above it where there is no room below.
+  // Help opens below its question mark, or above it if there is no room below.
   document.addEventListener("toggle", (event) => {
     const box = event.target;
     if (!box.matches?.(".what") || event.newState !== "open") return;
@@ -33,7 +33,7 @@
     setTimeout(() => { delete event.target.dataset.sent; }, 4000);
   });
 
-  // On a phone the sections scroll: where one is stands in sight.
+  // On a phone the navigation scrolls: keep the current section visible.
   const here = document.querySelector(".nav [aria-current]");
   if (here) here.parentElement.scrollLeft = here.offsetLeft + here.offsetWidth + 16 - here.parentElement.clientWidth;
 

@@ -1,5 +1,5 @@
-// The search under its field: asks while one types, the arrows choose, Enter opens; without this script the field leads
-// to a page of results.
+// Search below the field: queries while the user types, arrow keys select, Enter opens. Without this script, the field
+// leads to a results page.
 "use strict";
 (() => {
   const input = document.querySelector("[data-search]");
@@ -48,15 +48,15 @@
       );
       if (text !== asked) return;
       const inside = answer.ok && new URL(answer.url).pathname !== document.body.dataset.wayIn;
-      // What the server escaped is parsed as it would be in a page; the policy runs nothing in it.
+      // The response is escaped by the server; the content security policy blocks scripts in it.
       box.innerHTML = inside ? await answer.text() : "";
-      if (!inside) box.textContent = "The search did not answer; Enter opens its page.";
+      if (!inside) box.textContent = "The search did not respond. Press Enter for the results page.";
       dress();
       box.hidden = box.childNodes.length === 0;
       input.setAttribute("aria-expanded", String(!box.hidden));
     } catch (error) {
       if (error.name === "AbortError") return;
-      box.textContent = "The search did not answer; Enter opens its page.";
+      box.textContent = "The search did not respond. Press Enter for the results page.";
       box.hidden = false;
     }
   }

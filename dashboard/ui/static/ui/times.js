@@ -1,4 +1,4 @@
-// Turns every <time data-t> into the viewer's zone, keeps "3 min ago" true, and says in the footer which zone it is.
+// Converts every <time data-t> to the viewer's time zone, updates "3 min ago", and shows the zone in the footer.
 import { clock, dated, exact, moment, zone } from "./moments.js";
 
 const units = [[90, 1, "s"], [5400, 60, "min"], [172800, 3600, "h"], [Infinity, 86400, "days"]];
@@ -23,7 +23,7 @@ function writeAll(root) {
   root.querySelectorAll("text[data-at]").forEach((label) => { label.textContent = clock(new Date(label.dataset.at)); });
 }
 
-// Times that are asked for are written in the viewer's zone and sent in UTC, which every address uses.
+// Time fields use the viewer's time zone; forms send UTC, which all URLs use.
 const local = (text) => {
   const at = new Date(`${text}Z`);
   return new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
@@ -32,7 +32,7 @@ document.querySelectorAll("form[data-times]").forEach((form) => {
   const fields = [...form.querySelectorAll("input[type=datetime-local]")];
   fields.forEach((field) => { if (field.value) field.value = local(field.value); });
   form.querySelectorAll("[data-which]").forEach((line) => {
-    line.textContent = "Both in your zone. Empty: until now.";
+    line.textContent = "Your time zone. Leave the end empty for now.";
   });
   form.addEventListener("formdata", (event) => fields.forEach((field) => {
     if (field.value) event.formData.set(field.name, new Date(field.value).toISOString().slice(0, 16));

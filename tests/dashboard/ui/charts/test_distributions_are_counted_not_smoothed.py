@@ -64,7 +64,7 @@ def test_each_instance_is_a_mark_and_the_change_compares_the_means() -> None:
         3,
         2,
         "+30\u00a0%",
-        "3 and 2\u00a0instances",
+        "3 vs 2\u00a0instances",
     )
     assert strip.as_json()["rows"][0]["candidate"]["values"] == [13.0, 13.0]
 

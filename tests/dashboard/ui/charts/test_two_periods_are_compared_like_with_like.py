@@ -118,7 +118,7 @@ def test_a_different_traffic_mix_is_not_compared() -> None:
     found = summary(before, after)
     assert found.answer == "unknown"
     assert found.sentences[0].startswith(
-        "Only 30\u00a0% of the calls of `forward` have their like in both periods "
+        "Only 30\u00a0% of the calls of `forward` have a match in both periods "
         "(70\u00a0% of these days ran"
     )
 
@@ -127,17 +127,15 @@ def test_a_different_traffic_mix_is_not_compared() -> None:
 def test_a_short_history_states_when_the_comparison_is_available(first: int) -> None:
     found = summary(days(H100, range(first, TODAY), 0.02))
     assert found.answer == ("unknown" if first == TODAY - 41 else "early")
-    assert "Not enough history: the first call of these 56 days is of " in found.sentences[0]
+    assert "Not enough history: data starts " in found.sentences[0]
     if first == TODAY - 41:
-        assert "which they have on 9 Nov 2025 at the earliest" in found.sentences[0]
+        assert "possible from 9 Nov 2025 at the earliest" in found.sentences[0]
 
 
 def test_no_calls_in_both_periods_and_no_calls_in_the_last_period() -> None:
-    assert (
-        summary().sentences[0].startswith("Not one call was reported in the 56 days before today;")
-    )
+    assert summary().sentences[0].startswith("No calls in the last 56 days.")
     assert summary(days(H100, BEFORE, 0.02)).sentences[0] == (
-        "No call of `forward` was reported in the last 28 days; there is nothing to compare."
+        "No call of `forward` was reported in the last 28 days, so there is nothing to compare."
     )
 
 
@@ -145,7 +143,7 @@ def test_a_renamed_region_is_new_and_not_faster() -> None:
     other = CallGroup("NVIDIA H100", 1, "decode", "2^8")
     found = summary(days(H100, BEFORE, 0.02), days(other, AFTER, 0.01))
     assert found.answer == "unknown"
-    assert "`decode` has no calls in the 28 days before" in found.sentences[0]
+    assert "`decode` has no calls in the previous 28 days" in found.sentences[0]
 
 
 def test_a_jump_in_a_single_week_is_not_reported_as_a_change() -> None:

@@ -1,4 +1,4 @@
-// Ticks of time on round moments of the viewer's zone, and numbers with few digits.
+// Time ticks at round times of the viewer's time zone, and numbers with few digits.
 
 import { clock, date, moment as said } from "../moments.js";
 

@@ -1,5 +1,5 @@
-// Draws the Compare page once a chart comes into view: intervals, every instance, distributions; again when theme or
-// width class change.
+// Draws the Compare page when a chart comes into view: intervals, instances, distributions. Draws again when the theme
+// or the width class changes.
 
 import { density, densityHeight } from "./histograms.js";
 import { intervals, intervalsHeight } from "./intervals.js";
@@ -13,7 +13,7 @@ const boxes = document.querySelectorAll(".draw");
 const controls = document.querySelectorAll("[data-curves], [data-plot]");
 const buttons = document.querySelectorAll("[data-curve], [data-plot]");
 
-// Shares of calls or shares up to a time: which one is drawn stands in the page's address.
+// Histogram or CDF: the URL of the page has the choice.
 const summed = () => new URL(location.href).searchParams.get("curve") === "ecdf";
 
 function press() {
@@ -56,7 +56,7 @@ async function drawAll() {
   document.body.dataset.drawn = work.length;
 }
 
-// Boxes and buttons take their place before there is anything to see, so that nothing below moves when it is drawn.
+// Boxes and buttons get their size before drawing, so that the content below does not move.
 function reserve() {
   controls.forEach((element) => { element.hidden = false; });
   buttons.forEach((button) => { button.disabled = true; });
@@ -65,7 +65,7 @@ function reserve() {
   boxes.forEach((box) => {
     box.style.height = `${heights[box.id]?.(box) ?? densityHeight}px`;
     box.classList.add("waiting");
-    box.textContent = "The chart follows.";
+    box.textContent = "Loading chart…";
   });
 }
 
@@ -90,7 +90,7 @@ function failed() {
   boxes.forEach((box) => {
     box.classList.add("failed");
     box.style.height = "";
-    box.textContent = "The chart library did not load; the tables hold the same numbers.";
+    box.textContent = "The chart library did not load. The tables have the same numbers.";
   });
   document.querySelectorAll("details.twin").forEach((twin) => { twin.open = true; });
 }

@@ -1,4 +1,4 @@
-// The shade between the ends of an interval, bin by bin; where a bin has none, nothing is shaded.
+// The band between the ends of an interval, per bin; bins without an interval have no band.
 
 export const shade = {
   id: "shade",
@@ -34,7 +34,7 @@ export const shade = {
   },
 };
 
-// A bin alone has no width of its own: four pixels show it.
+// A single bin has no width: draw four pixels.
 function whisker(ctx, at, low, high) {
   ctx.rect(at - 2, high, 4, low - high);
 }

@@ -1,5 +1,4 @@
-// A chart as a picture: what was drawn, under its title and unit, above the names of its lines, on the page's own
-// ground.
+// A chart as an image: title and unit, the drawing, and the names of its lines, on the background of the page.
 
 import { colour, css, trace } from "./theme.js";
 
@@ -45,7 +44,7 @@ export function download(href, name) {
   setTimeout(() => URL.revokeObjectURL(href), 10000);
 }
 
-// Plotly's own picture comes through an address that the page's policy does not allow; its SVG as data does.
+// The page's policy blocks the URL of Plotly's own image export, but allows its SVG as a data URL.
 export async function savePlot(element, name) {
   const { clientWidth: width, clientHeight: height } = element;
   const image = new Image();

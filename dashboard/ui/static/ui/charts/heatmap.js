@@ -1,4 +1,4 @@
-// The heat strips of a table as one picture: a line an instance under the title, and below what the steps mean.
+// The heat strips of a table as one image: title, one line per instance, and the legend of the steps.
 
 import { download } from "./export-image.js";
 import { picture } from "./svg.js";
@@ -14,14 +14,14 @@ function write(pen, text, x, y, { bold = false, ink = "--ink-2", most = NAMES - 
   pen.fillText(said, x, y);
 }
 
-// Where nothing was reported the ground shows, hatched as on the page: no report is not the palest step.
+// Slots without a report show the hatched background, as on the page, to differ from the palest step.
 async function draw(pen, strip, y) {
   pen.fillStyle = css("--line-2");
   for (let x = 0; x < STRIP; x += 4) pen.fillRect(SIDE + NAMES + x, y, 1, 14);
   pen.drawImage(await picture(strip, STRIP, 14), SIDE + NAMES, y, STRIP, 14);
 }
 
-// White space of the markup is drawn as it is; a page shows one space for it.
+// A canvas draws the white space of the markup as is; a page collapses it to one space.
 const shown = (element) => element.textContent.replace(/[ \n]+/g, " ").trim();
 
 async function save(table, name) {

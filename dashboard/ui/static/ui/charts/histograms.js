@@ -1,5 +1,4 @@
-// Distributions laid over each other: steps as wide as the bins that were counted, nothing smoothed, the baseline
-// first.
+// Overlaid distributions: steps as wide as the counted bins, without smoothing, baseline first.
 
 import { colour, css } from "./theme.js";
 import { draw, inert } from "./plot.js";
@@ -13,7 +12,7 @@ function faded(ink, share) {
   return hex ? `rgba(${hex.slice(1).map((part) => parseInt(part, 16)).join(",")},${share})` : ink;
 }
 
-// The share of calls up to each edge of a bin: between two edges nothing is known, so it goes straight.
+// The share of calls up to each edge of a bin, with straight lines because the distribution within a bin is unknown.
 function summed(one) {
   let sum = 0;
   return one.edges.map((edge, i) => { sum += i ? one.shares[i - 1] : 0; return Math.min(1, sum); });
@@ -47,7 +46,7 @@ function medians(curves, height) {
   });
 }
 
-// The finest set of round numbers of which at most five fit; a label right at the edge would be cut off.
+// The finest set of round numbers with at most five ticks; a label at the edge would be cut off.
 function ticks(low, high) {
   let best = [];
   for (const steps of SETS) {
@@ -62,7 +61,7 @@ function ticks(low, high) {
 export const densityHeight = 112;
 
 export function density(element, panel, whole = false) {
-  // The outermost calls are kept in the numbers; the drawing ends where the bins hold under one call in a thousand.
+  // The drawing ends at bins with less than one call in a thousand; the numbers include all calls.
   const visible = panel.curves.flatMap(
     (one) => one.edges.filter((_, i) => (one.shares[Math.min(i, one.shares.length - 1)] || 0) >= 0.001)
   );
@@ -81,7 +80,7 @@ export function density(element, panel, whole = false) {
       ? {
         range: [0, 1.02],
         tickvals: [0, 0.5, 0.9, 1],
-        ticktext: ["0 %", "50 %", "90 %", "100 %"],
+        ticktext: ["0%", "50%", "90%", "100%"],
         zeroline: true,
         zerolinecolor: css("--axis")
       }

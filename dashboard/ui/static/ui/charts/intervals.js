@@ -1,5 +1,5 @@
-// The interval plot next to the evidence table: each interval at the height of its row, right is worse, the grey band
-// is too small to matter.
+// The interval plot next to the evidence table: each interval at the height of its row, worse to the right, grey band
+// below the threshold.
 
 import { css } from "./theme.js";
 import { draw, inert } from "./plot.js";
@@ -41,7 +41,7 @@ function bar(row, y) {
   const cap = 5 / ROW;
   const shapes = [];
   if (high > LEFT && low < RIGHT) shapes.push(segment(clip(low), clip(high), y, y, ink, 2));
-  // A cap stands only where the interval really ends; beyond the edge it goes on, and the words say how far.
+  // A cap marks the real end of an interval; beyond the edge the interval continues, and a label has its end.
   for (const end of [low, high])
     if (end > LEFT && end < RIGHT) shapes.push(segment(end, end, y - cap, y + cap, ink, 2));
   return shapes;
@@ -54,8 +54,8 @@ function label(text, x, y, ink, anchor, shift = 0) {
   };
 }
 
-// Middle and end of each row in units of ROW. Next to the table these are the heights of its rows, which long words
-// make taller.
+// Middle and end of each row in units of ROW. Next to the table, the row heights of the table apply, which vary with
+// the text.
 function placed(element, rows, wide) {
   const cells = wide ? [...(element.closest(".evi")?.querySelectorAll("tbody tr") ?? [])] : [];
   const heights = rows.map(
@@ -80,7 +80,7 @@ function notes(rows, wide, at) {
       const arrow = row.tone === "rollback" || row.tone === "watch" ? " \u25b6" : "";
       if (row.note)
         found.push(label(row.note + arrow, arrow ? RIGHT : 0, y, TEXTS[row.tone], arrow ? "right" : "center"));
-      else found.push(label("not judged", 0, y, "--ink-3", "left", 8));
+      else found.push(label("not evaluated", 0, y, "--ink-3", "left", 8));
       return;
     }
     const { centre, low, high } = row.interval;
@@ -88,7 +88,7 @@ function notes(rows, wide, at) {
       found.push(
         label(`${percent(centre)} (${percent(low)} to ${percent(high)}) \u25b6`, RIGHT, y, TEXTS[row.tone], "right")
       );
-    // Also an end on the better side: a bar cut off at the edge would read as one that ends there.
+    // The better side also gets an arrow: a bar cut off at the edge would look like the end of the interval.
     else if (low < LEFT && centre > LEFT) found.push(label(`\u25c0 ${percent(low)}`, LEFT, y, TEXTS[row.tone], "left"));
     else if (centre < LEFT)
       found.push(

@@ -1,9 +1,8 @@
-// Plotly, fetched once and only when a chart of it comes into view: ten times as heavy as the rest of its page
-// together.
+// Loads Plotly once, when a chart comes into view, because it is ten times as large as the rest of the page.
 
 let wanted;
 
-// The style sheet that its bundle adds while it loads has to carry this page's nonce, or the policy blocks it.
+// The style sheet that Plotly's bundle adds needs the nonce of the page, or the policy blocks it.
 function withNonce() {
   const { nonce } = document.getElementById("plotly.js-style-global");
   const create = document.createElement;
@@ -31,7 +30,7 @@ export function plotly() {
   return wanted;
 }
 
-// Calls back once, when the first of the boxes is about to be seen, or printed.
+// Calls back once, when the first of the boxes comes into view or is printed.
 export function whenNear(boxes, callback) {
   const near = new IntersectionObserver((entries) => {
     if (entries.some((entry) => entry.isIntersecting)) begin();

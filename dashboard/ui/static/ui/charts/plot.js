@@ -1,11 +1,10 @@
-// Plotly with the page's tokens: no bar of buttons, no fetching, and text that can never become markup.
+// Plotly with the tokens of the page: no mode bar, no requests, and text that never becomes markup.
 
 import { css } from "./theme.js";
 
 const CONFIG = { displayModeBar: false, responsive: true, showTips: false };
 
-// Plotly reads <b>, <a href> and &lt; in every text. A zero-width space behind < and & leaves them as the characters
-// they are.
+// Plotly parses <b>, <a href> and &lt; in every text. A zero-width space after < and & keeps them literal.
 export function inert(text) {
   return String(text).replace(/[<&]/g, "$&\u200b");
 }

@@ -1,4 +1,4 @@
-// One mark per instance, a row per stratum and shape bucket, a line at the mean of each side.
+// One mark per instance, one row per stratum and shape bucket, and a line at the mean of each side.
 
 import { colour, css } from "./theme.js";
 import { draw, inert } from "./plot.js";

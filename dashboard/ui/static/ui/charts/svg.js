@@ -1,5 +1,5 @@
-// Saves a drawing of the page as a picture: what the style sheets say is written into a copy, since a picture alone has
-// none.
+// Saves a drawing of the page as an image: the computed styles are copied into it, because an image has no style
+// sheets.
 
 import { download } from "./export-image.js";
 import { css } from "./theme.js";
@@ -42,7 +42,7 @@ async function save(drawing, name) {
   sheet.toBlob((blob) => download(URL.createObjectURL(blob), `${name}.png`), "image/png");
 }
 
-// Parts of the page are fetched again, so the click is heard where they stand.
+// Parts of the page are replaced, so the document handles the clicks.
 const show = () => document.querySelectorAll("[data-svg]").forEach((button) => { button.hidden = false; });
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-svg]");

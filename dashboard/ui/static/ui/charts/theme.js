@@ -1,10 +1,10 @@
-// The colours, shapes and dashes of versions, read from the page's tokens, and a call when the theme changes.
+// Colours, shapes and dashes of versions from the tokens of the page, and a callback for theme changes.
 
 export function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// By slot: 1 baseline, 2 the version under judgement, 3 to 6 others in order of deployment.
+// By slot: 1 baseline, 2 evaluated version, 3 to 6 other versions in order of deployment.
 const DASHES = { 3: [6, 3], 4: [2, 3], 5: [8, 3, 2, 3], 6: [1, 3] };
 
 export function colour(slot) {

@@ -14,7 +14,7 @@ let place = null;
 let marked = null;
 let anchor = null;
 
-// Files have ISO 8601 times; charts need milliseconds.
+// The data has ISO 8601 times; charts need milliseconds.
 function timed(found) {
   const { window, marks, charts: drawn } = found;
   window.first = Date.parse(window.first);
@@ -50,7 +50,7 @@ function dataset(line) {
   };
 }
 
-// One or two values between gaps would be a line too short to see; they are drawn as their version's shape as well.
+// One or two values between gaps form an invisibly short line, so they also get the shape of their version.
 function alone(points, i) {
   const known = (j) => points[j] !== undefined && points[j].y !== null;
   let run = 0;
@@ -148,8 +148,7 @@ function scales(chart) {
   const { ticks, label } = timeTicks(first, data.window.last, 4);
   const font = { size: 11, family: css("--font") };
   const top = Math.max(0, ...chart.lines.flatMap((line) => [...line.values, ...line.dots.map((dot) => dot.value)]));
-  // There is room for a shade above the highest value, but one bin that nearly nothing is known of does not flatten all
-  // others.
+  // The scale leaves room for a band above the highest value, but one very uncertain bin does not flatten the others.
   const shaded = Math.min(2 * top, Math.max(0, ...chart.lines.flatMap((line) => line.high || [])));
   return {
     x: {
@@ -171,7 +170,7 @@ function draw(chart) {
   const box = holder.querySelector(`[data-chart="${chart.key}"]`);
   const canvas = box.querySelector("canvas");
   if (!canvas) return null;
-  // The judged version is drawn last, so that it lies on top of its baseline.
+  // The evaluated version is drawn last, on top of its baseline.
   const order = [...chart.lines].sort((a, b) => (a.slot === 2) - (b.slot === 2) || (a.slot === 1) - (b.slot === 1));
   const drawn = new window.Chart(canvas, {
     type: "line",
@@ -223,7 +222,7 @@ function point(i) {
   }
 }
 
-// Of a bin without a value the end of the engine's first bucket may be known, and the mean.
+// A bin without a value can have a bound (the end of the engine's first bucket) and a mean.
 function said(chart, line, i) {
   const value = line.values[i], below = line.below[i];
   if (value === null && below !== undefined && below !== null)
@@ -253,8 +252,7 @@ function save(key) {
   );
 }
 
-// The numbers are asked for again; where they are the same nothing is drawn, and where more than they changed the page
-// says so.
+// Polls the numbers: draws only after a change, and shows a note if more than the numbers changed.
 async function refresh() {
   const address = holder.dataset.liveJson;
   if (!address || document.hidden || marked || place !== null || document.body.dataset.ended) return;
@@ -281,7 +279,7 @@ async function refresh() {
     drawAll();
     newest();
   } catch {
-    // No answer: live.js says how old the page is.
+    // No response: live.js shows the age of the page.
   }
 }
 
@@ -333,7 +331,7 @@ if (window.Chart) {
   onThemeChange(drawAll);
   if (holder.dataset.liveJson) setInterval(refresh, 20000);
 } else {
-  // Without the chart library the numbers are what there is to see.
+  // Without the chart library, open the data table.
   document.getElementById("trend-tables").open = true;
   holder.classList.add("failed");
 }

@@ -1,5 +1,5 @@
-// A span dragged across one chart is marked in all of them and becomes the range of the page, in its address; a double
-// click goes back.
+// A span dragged across one chart is marked in all charts and becomes the range in the URL of the page; a double-click
+// goes back.
 
 import { css } from "./theme.js";
 
@@ -13,7 +13,7 @@ export function zoomTo(first, last) {
   location.assign(to);
 }
 
-// Out of a zoom leads back to where it came from, else to the page's usual range.
+// Leaving a zoom returns to the previous range, else to the default range.
 export function zoomOut() {
   const to = new URL(location.href);
   if (!to.searchParams.has("from")) return;
