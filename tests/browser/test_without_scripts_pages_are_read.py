@@ -44,8 +44,8 @@ def test_every_page_says_its_answer(page: Page, live_server: LiveServer, made: M
         made.url("instances/"): instance.host,
         made.url(f"instances/{instance.instance_id}/"): "Frames of it run eager until it restarts.",
         project + "findings/": "candidates.size(0)",
-        project + "setup/": "Reports arrive.",
-        project + "health/": "NOT WELL",
+        project + "setup/": "Receiving reports.",
+        project + "health/": "DEGRADED",
     }
     for address, answer in answers.items():
         page.goto(live_server.url + address)

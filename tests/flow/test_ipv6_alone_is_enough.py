@@ -151,4 +151,4 @@ def test_an_address_that_is_not_here_or_taken_is_a_sentence(tmp_path: Path) -> N
 
 def test_nobody_is_let_in_from_elsewhere_before_there_is_a_password(tmp_path: Path) -> None:
     refused = serve(tmp_path, "--host", "::", COMPILEWATCH_PORT=str(free_port()))
-    assert refused.returncode == 1 and "nobody has a password yet" in refused.stderr
+    assert refused.returncode == 1 and "no user has a password yet" in refused.stderr

@@ -38,7 +38,7 @@ def test_a_page_is_a_503_with_a_time_to_come_back(
         and int(answer["Retry-After"]) >= 1
         and answer["Cache-Control"] == "no-store"
     )
-    assert "The database does not answer right now" in answer.content.decode()
+    assert "The database is unavailable" in answer.content.decode()
     assert "lock timeout" not in answer.content.decode()
     assert "default-src 'none'" in answer["Content-Security-Policy"]
 

@@ -91,7 +91,7 @@ def test_the_page_of_an_alert_lists_the_others_with_their_states(
         one is not in_group[0] for one in together
     ]
     assert "recovered by itself" in page and "Not alone." in page
-    assert "alarms in other environments, too" in html(signed_in, f"{alone.number}/")
+    assert "also has alerts in other environments" in html(signed_in, f"{alone.number}/")
 
 
 def test_more_alerts_ask_no_more_questions(

@@ -201,8 +201,8 @@ def test_a_range_from_one_time_to_another_is_what_is_observed(
     assert "1 and 2 did not run in this range" in neither.replace("<bdi>", "").replace("</bdi>", "")
     wrong = text_of(signed_in, made.pair("1", "2") + "&from=yesterday")
     assert (
-        "from: write a time such as" in wrong
-        and "Shown is what is usual: since deployment." in wrong
+        "from: not a time. Enter a UTC time such as" in wrong
+        and "Showing the default range: since deployment." in wrong
     )
 
 

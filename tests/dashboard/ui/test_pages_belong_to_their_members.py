@@ -114,7 +114,7 @@ def test_a_viewer_looks_but_does_not_act(as_role: Callable[[Role], Client], aler
     html = client.get(f"/p/ranking/alerts/{alert.number}/").content.decode()
     assert "Operators can act on alerts." in html
     assert "/acknowledge/" not in html
-    assert "Make a key" not in client.get("/p/ranking/setup/").content.decode()
+    assert "Create key" not in client.get("/p/ranking/setup/").content.decode()
 
 
 def test_an_operator_acts_on_alerts_but_makes_no_keys(

@@ -96,8 +96,8 @@ def test_who_was_led_to_the_way_in_hears_that_the_page_comes_back(
     client: Client, user: User
 ) -> None:
     asked = client.get("/p/ranking/alerts/", follow=True).content.decode()
-    assert "You come back to it afterwards" in asked
-    assert "You come back to it afterwards" not in client.get("/", follow=True).content.decode()
+    assert "Sign in to continue" in asked
+    assert "Sign in to continue" not in client.get("/", follow=True).content.decode()
 
 
 def test_a_page_that_a_role_may_not_see_still_leads_to_the_others(

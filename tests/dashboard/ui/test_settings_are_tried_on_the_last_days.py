@@ -49,9 +49,9 @@ def test_the_values_in_the_fields_are_tried_and_not_saved(judged: None, signed_i
     page = signed_in.post(
         TRY, {"p50.muted": "yes", "eager.muted": "yes", "watch_alpha": "10"}
     ).content.decode()
-    assert "What these settings would have said" in page
-    assert "1 judged again, " in page
-    assert "1 left out: they had nothing to be compared with." in page
+    assert "Backtest" in page
+    assert "1 re-evaluated, " in page
+    assert "1 skipped: they had nothing to be compared with." in page
     assert "2026.11.3" in page
     assert 'value="10"' in page
     assert not JudgingChoice.objects.exists()
@@ -63,13 +63,13 @@ def test_what_was_said_then_stands_beside_what_would_be_said(
 ) -> None:
     page = signed_in.post(TRY, {}).content.decode()
     assert page.count("ROLL BACK</span>") == 2
-    assert "0 would have been told something else" in page
+    assert "0 would change" in page
 
 
 def test_values_that_cannot_be_are_not_tried(judged: None, signed_in: Client) -> None:
     answer = signed_in.post(TRY, {"p50.tolerated": "much"})
     assert answer.status_code == 400
-    assert "What these settings would have said" not in answer.content.decode()
+    assert "Backtest" not in answer.content.decode()
 
 
 def test_a_trial_ends_in_time_and_says_what_it_left_out(
@@ -77,11 +77,11 @@ def test_a_trial_ends_in_time_and_says_what_it_left_out(
 ) -> None:
     monkeypatch.setattr(settings_backtest, "TIME_BUDGET_S", 0.0)
     page = signed_in.post(TRY, {}).content.decode()
-    assert "No deployment of these days can be judged again." in page
-    assert "2 left out: they would have taken too long here." in page
+    assert "No deployment in this period can be re-evaluated." in page
+    assert "2 skipped: they would have taken too long here." in page
 
 
 def test_one_trial_at_a_time(judged: None, signed_in: Client) -> None:
     with settings_backtest._lock:
-        assert "Another trial is running" in signed_in.post(TRY, {}).content.decode()
-    assert "Another trial is running" not in signed_in.post(TRY, {}).content.decode()
+        assert "Another backtest is running" in signed_in.post(TRY, {}).content.decode()
+    assert "Another backtest is running" not in signed_in.post(TRY, {}).content.decode()

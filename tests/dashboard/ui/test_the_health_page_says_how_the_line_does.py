@@ -51,10 +51,10 @@ def poison(project: Project, error: str) -> PoisonReport:
 
 def test_all_is_well(signed_in: Client, worker: None) -> None:
     html = page(signed_in)
-    assert ">WELL<" in html.replace("</svg>WELL", ">WELL") and "NOT WELL" not in html
+    assert "</svg>HEALTHY<" in html and "DEGRADED" not in html
     assert "1 worker is at work." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
-    assert "None. Every report that was taken could be folded." in html
-    assert "No report came in the last 24 hours" in html
+    assert "None. Every accepted report was processed." in html
+    assert "No reports were accepted or refused in the last 24 hours." in html
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_worker_that_is_gone_or_idle(
         seen_at=now - timedelta(seconds=seen), folded_at=now - timedelta(seconds=folded)
     )
     html = page(signed_in)
-    assert "NOT WELL" in html and sentence in html
+    assert "DEGRADED" in html and sentence in html
 
 
 def test_no_worker_ever(signed_in: Client) -> None:
@@ -82,7 +82,7 @@ def test_no_worker_ever(signed_in: Client) -> None:
     assert (
         "No worker was heard of in the last day" in html
         and "manage.py serve" in html
-        and "none was told" in html
+        and "<small>never</small>" in html
     )
 
 
@@ -101,12 +101,12 @@ def test_reports_that_wait_too_long(
 
 
 def test_redis_is_what_workers_say_of_it(signed_in: Client, settings: object) -> None:
-    assert "not used by the embedded mode" in page(signed_in)
+    assert "not used in embedded mode" in page(signed_in)
     settings.EMBEDDED = False  # type: ignore[attr-defined]
-    assert "not known: no worker tells" in page(signed_in)
+    assert "unknown: no worker reports" in page(signed_in)
     heartbeat_write(name="celery@gpu-host", kind="worker", broker="redis:6379")
     text = page(signed_in)
-    assert "redis:6379 does not answer; workers sweep without it" in text
+    assert "redis:6379 does not respond; workers poll without Redis" in text
     assert "Redis at redis:6379 does not answer: workers sweep by their own timer" in text
     heartbeat_write(name="celery@gpu-host", kind="worker")
     assert "<dt>Redis</dt><dd>answers</dd>" in page(signed_in)
@@ -126,7 +126,7 @@ def test_a_disk_that_is_nearly_full(
     monkeypatch.setattr(health, "MIN_FREE_BYTES", 1 << 60)
     monkeypatch.setattr(health, "MIN_FREE_RATIO", 1.1)
     html = page(signed_in)
-    assert "NOT WELL" in html and html.count("The disk of the data folder is nearly full:") == 2, (
+    assert "DEGRADED" in html and html.count("The disk of the data folder is nearly full:") == 2, (
         "at the top, and in the list"
     )
 
@@ -146,7 +146,7 @@ def test_what_was_taken_and_refused(
     )
     html = page(signed_in)
     assert (
-        "1,234 taken, 5 MiB on the wire" in html
+        "1,234 accepted, 5 MiB; quota" in html
         and "<code>too_old</code>" in html
         and "bad_request" not in html
     )
@@ -178,7 +178,7 @@ def test_losses_that_agents_told(
     html = page(signed_in)
     assert (
         "gpu-07" in html
-        and "12 events over the limit of a window" in html
+        and "12 events over the limit of a report interval" in html
         and "2 failures of the disk" in html
     )
     assert html.count('data-l="Lost"') == 1
@@ -187,7 +187,7 @@ def test_losses_that_agents_told(
 def test_what_was_over_a_limit_by_limit(
     signed_in: Client, project: Project, other_project: Project
 ) -> None:
-    assert "There was room for every name that this project reported." in page(signed_in)
+    assert "No limit was exceeded." in page(signed_in)
     now, today = clock.now(), int(clock.unix() // 86400)
     for day, kind, count, example in (
         (today, "version", 3, "nightly-9"),
@@ -237,7 +237,7 @@ def test_a_reached_limit_is_said_on_every_page_and_several_of_them_in_one_note(
             assert note().startswith(
                 "version: 200 of 200 in 30 days; new ones go into other, the last was the last version. Totals"
             )
-    said = "Limits reached: finding, series, version; new ones go into other, the numbers. Totals stay exact; other is never judged."
+    said = "Limits reached: finding, series, version. New series are grouped as other (counts). Totals stay exact; other is not evaluated."
     assert note() == said and 'href="/p/ranking/health/#over"' in page(signed_in)
 
 
@@ -246,7 +246,7 @@ def test_what_a_day_takes_and_when_that_was_measured(
 ) -> None:
     assert "Not measured yet." in page(signed_in)
     assert storage_measure()
-    assert "not known: nothing was seen yet" in page(signed_in)
+    assert "unknown: no data yet" in page(signed_in)
     store_reports(make_request(minutes=20))
     fold_all()
     assert storage_measure() and not storage_measure()
@@ -255,8 +255,8 @@ def test_what_a_day_takes_and_when_that_was_measured(
     html = page(signed_in)
     assert (
         "<dt>One instance</dt><dd>700 KiB " in html
-        and "aim: at most 1 MiB" in html
-        and "aim: at most 4 MiB" in html
+        and "target: at most 1 MiB" in html
+        and "target: at most 4 MiB" in html
     )
     assert re.search(r"Measured <time[^>]*>2 h ago", html)
 

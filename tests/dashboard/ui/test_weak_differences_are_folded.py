@@ -31,12 +31,12 @@ def test_a_host_of_its_own_for_each_instance_is_folded() -> None:
     head, folded = html.split("<details", 1)
     count = folded.count('<tr><th scope="row">')
     assert count and f"Show {count} weak difference{'s' if count > 1 else ''}" in folded
-    assert "host" not in head and "No known trait separates them clearly." in head
+    assert "host" not in head and "No attribute separates them clearly." in head
 
 
 def test_a_clear_difference_is_shown_at_once() -> None:
     head = shown(12, 12, clear=True).split("<details", 1)[0]
-    assert ">driver<" in head and ">clear<" in head and "No known trait" not in head
+    assert ">driver<" in head and ">clear<" in head and "No attribute" not in head
 
 
 def test_nothing_to_fold_has_no_fold() -> None:

@@ -69,7 +69,7 @@ class Command(BaseCommand):
         if options["set"] and not options["dry_run"]:
             raise CommandError(
                 "--set needs --dry-run: settings that are to hold are saved on the page "
-                "Settings > Judging."
+                "Settings > Detection."
             )
         book = SettingsResolver(project_id=project.pk)
         tried = _tried(options["set"], filter_known(book.overrides(project_id=project.pk)))
