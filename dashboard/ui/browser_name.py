@@ -20,8 +20,9 @@ _SYSTEMS = (
 
 
 def browser_name(agent: str) -> str:
-    """Firefox on Linux; a browser calls itself by the names of those before it, so the rarest name
-    counts. Empty where none is known."""
+    """Returns a name such as "Firefox on Linux", or an empty string for an unknown browser.
+    Browsers include the names of older browsers in their header, so the rarest name takes
+    precedence."""
     name = next((said for part, said in _BROWSERS if part in agent), "")
     system = next((said for part, said in _SYSTEMS if part in agent), "")
     return f"{name} on {system}" if name and system else name

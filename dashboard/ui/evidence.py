@@ -17,19 +17,20 @@ SMALLEST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """One change in words, and what it means for the verdict: `drives` is red, `caution` is not."""
+    """One change as text, with its effect on the verdict: `drives` is drawn red, `caution` is
+    not."""
 
     frozen: Change
     drives: bool
 
     @property
     def name(self) -> str:
-        """What people call the metric."""
+        """Title of the metric."""
         return self.frozen.named.name
 
     @property
     def metric(self) -> str:
-        """The name that programs use."""
+        """Machine name of the metric."""
         return self.frozen.metric
 
     @property
@@ -39,33 +40,33 @@ class ChangeRow:
 
     @property
     def caution(self) -> bool:
-        """Worse, and no reason to roll back."""
+        """True for a regression that is not a reason to roll back."""
         return self.frozen.regressed and not self.drives
 
     @property
     def css(self) -> str:
-        """The class of a change that is worse."""
+        """CSS class of a regression."""
         return "drives" if self.drives else "caution" if self.caution else ""
 
     @property
     def instances(self) -> str:
-        """6 and 6: of the candidate and of the baseline."""
+        """Number of instances of the candidate and of the baseline, as in "6 vs 6"."""
         both = (self.frozen.candidate_instances, self.frozen.baseline_instances)
-        return "not known" if None in both else f"{both[0]} and {both[1]}"
+        return "unknown" if None in both else f"{both[0]} vs {both[1]}"
 
     @property
     def interval(self) -> str:
-        """The interval, or how many instances show it."""
+        """The interval, or the number of instances with the change."""
         return self.frozen.range_said or self.frozen.affected_said or "none yet"
 
     @property
     def causes(self) -> str:
-        """Why calls ran eager."""
+        """Causes of eager calls."""
         return self.frozen.causes_said
 
 
 def build_change_rows(evidence: Mapping[str, Any] | None, kind: str = "") -> list[ChangeRow]:
-    """The rows that were judged, those that drive the verdict first."""
+    """Evaluated rows, those that drive the verdict first."""
     judged = (change for change in read_changes(evidence) if change.judged)
     rows = [ChangeRow(change, change.drives and kind != WATCH) for change in judged]
     return sorted(rows, key=lambda row: (not row.drives, order_by_label(row.label)))
@@ -74,15 +75,15 @@ def build_change_rows(evidence: Mapping[str, Any] | None, kind: str = "") -> lis
 def find_metric_row(
     rows: Iterable[ChangeRow], *metrics: str, region: str | None = None
 ) -> ChangeRow | None:
-    """The first row of one of these metrics; where a region is named, of that region or of
-    processes, which belong to none."""
+    """The first row of one of these metrics. With a region, only rows of that region or of
+    processes, which have no region."""
     found = (row for row in rows if row.metric in metrics)
     return next((row for row in found if region is None or row.frozen.region in (region, "")), None)
 
 
 def list_not_compared(evidence: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Share and reason of calls that are compared with nothing, the largest first, shares under 1 %
-    left out."""
+    """Share and reason of calls that were not compared, largest share first. Shares under 1% are
+    omitted."""
     return [
         (numbers.percent(one.share), f"are not compared: {describe_not_compared(one.reason)}")
         for one in read_excluded_calls(evidence)

@@ -1,5 +1,4 @@
-"""What the numbers mean: one entry a word, shown beside the heads of columns and on a page of their
-own."""
+"""Glossary: one entry for each term, shown next to column headings and on its own page."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from dashboard.vocabulary.metrics import METRICS
 
 @dataclass(frozen=True)
 class GlossaryEntry:
-    """A word and what is counted under it."""
+    """A term and its definition."""
 
     title: str
     text: str
@@ -19,138 +18,127 @@ class GlossaryEntry:
 GLOSSARY: dict[str, GlossaryEntry] = {
     "verdict": GlossaryEntry(
         "Verdict",
-        "ROLL BACK: users are affected and the cause is the version. WATCH: something "
-        "changed that users do not feel, or that is not sure "
-        "yet. NOT ENOUGH DATA: too little was seen to say either. HEALTHY: nothing worse "
-        "than the size beside it would have stayed hidden.",
+        "ROLL BACK: the version causes a regression that affects users. WATCH: a change "
+        "that does not affect users, or that is not confirmed yet. NOT ENOUGH DATA: too "
+        "little traffic to decide. HEALTHY: changes larger than the stated limit are ruled "
+        "out.",
     ),
     "live_versions": GlossaryEntry(
         "Live versions",
-        "Versions with traffic now, and the share of the calls of the last 15 min that "
-        "each of them took.",
+        "Versions with current traffic, each with its share of the calls of the last 15 min.",
     ),
     "p50": GlossaryEntry(
         "p50",
-        "Half of the calls of the region were faster. Merged from the sketches of the "
-        "instances, exact to "
-        "1.1 %. Three estimates use means of "
-        "quantiles, and their places name it: the line of the Fleet table, the strips of "
-        "Instances and the comparison of 28 days.",
+        "Half of the calls of the region were faster. Computed from merged sketches of the "
+        "instances (error up to 1.1%). Three places show estimates from means of quantiles, "
+        "and are marked: the sparkline of the Fleet table, the strips of the Instances page "
+        "and the 28-day comparison.",
     ),
     "fleet_latency": GlossaryEntry(
         "Latency",
-        "Values of the last 15 min, of the region whose calls took most time. A change of "
-        "a judged version "
-        "is the judge's: next to it are both "
-        "values in matched minutes and their number. Any other change compares the last 15 "
-        "min of both "
-        "versions. The line is an estimate: each "
-        "point is the mean of the p50 or p99 of its minutes, weighted by calls.",
+        "Values of the last 15 min for the region with the most call time. For an evaluated "
+        "version, the change comes from its verdict, with both values in the matched minutes "
+        "and the number of these minutes. Other changes compare the last 15 min of both "
+        "versions. The sparkline is an estimate: each point is the mean p50 or p99 of its "
+        "minutes, weighted by calls.",
     ),
-    "p95": GlossaryEntry("p95", "95 of 100 calls were faster; from the same sketches as p50."),
+    "p95": GlossaryEntry(
+        "p95", "95 of 100 calls were faster. Computed from the same sketches as p50."
+    ),
     "p99": GlossaryEntry(
         "p99",
-        "99 of 100 calls were faster. Under some hundred calls in an interval it is "
-        "uncertain: the shade "
-        "shows the sampling error of the calls, "
-        "without the differences between instances.",
+        "99 of 100 calls were faster. Uncertain below a few hundred calls per interval: the "
+        "shaded band shows the sampling error of the calls, without differences between "
+        "instances.",
     ),
     "compiled": GlossaryEntry(
         "Compiled calls",
-        "Share of the calls that ran compiled, among the calls of which the agent knows. "
-        "Eager without anybody telling shows here.",
+        "Share of calls that ran compiled, among calls with a known execution mode. A silent "
+        "fallback to eager lowers this share.",
     ),
     "eager": GlossaryEntry(
         METRICS["eager"].title,
-        "Share of the calls that ran eager for each cause: a recompile limit, a stance, a "
-        "skip, disabled compilation, "
-        "a failed compilation, or no graph to run. Among the calls known; partly compiled "
-        "calls are not eager.",
+        "Share of calls that ran eager, for each cause: a recompile limit, a stance, a skip, "
+        "disabled compilation, a failed compilation, or no graph to run. Only calls with a "
+        "known execution mode count; partly compiled calls are not eager.",
     ),
     "cache": GlossaryEntry(
         "Cache hit",
-        "Share of compile seconds that a cache saved, by seconds and not by count: one "
-        "large miss costs more than ten small.",
+        "Share of compile time that a cache saved. Weighted by seconds, not by count: one "
+        "large miss costs more than ten small misses.",
     ),
     "cold_start": GlossaryEntry(
         METRICS["cold_start"].title,
-        "From the start of the process to its first steady call. Fleet: the median of the "
-        "instances that "
-        "report now. Other pages: of all known "
-        "starts of the version.",
+        "Time from process start to the first steady call. Fleet page: median of the "
+        "instances that report now. Other pages: median of all known starts of the version.",
     ),
     "gpu_memory": GlossaryEntry(
         METRICS["gpu_memory"].title,
-        "The highest that any one instance reported in the range. Without a GPU: host memory.",
+        "Highest value of a single instance in the range. Without a GPU: host memory.",
     ),
     "host_memory": GlossaryEntry(
         METRICS["host_memory"].title,
-        "The highest resident memory that any one instance reported in the range.",
+        "Highest resident memory of a single instance in the range.",
     ),
     "instances": GlossaryEntry(
         "Instances",
-        "Processes that called or compiled something and reported within the last 30 min, "
-        "by what they do now. Silent: no report for 3 min "
-        "and no end reported. A process that starts, ended or only helps its job, such as "
-        "a data worker, is not counted.",
+        "Processes with calls or compilations that reported within the last 30 min, by "
+        "state. Silent: no report for 3 min, and no exit reported. Starting and ended "
+        "processes and helpers of a job, such as data workers, are not counted.",
     ),
     "recompiles": GlossaryEntry(
         METRICS["recompiles"].title,
-        "Compilations after the first of a frame. The judged rate, per hour and instance, "
-        "leaves out the "
-        "first 20 min of an instance; the excluded "
-        "ones are counted next to it. Each recompile stalls the calls that wait for it.",
+        "Compilations of a frame after its first. The evaluated rate, per hour and instance, "
+        "excludes the first 20 min of an instance; excluded recompiles are counted "
+        "separately. Each recompile stalls the calls that wait for it.",
     ),
     "compile": GlossaryEntry(
         METRICS["compile_time"].title,
-        "Seconds that an instance spent compiling in the interval, on average over the "
-        "instances that reported.",
+        "Seconds of compilation in the interval, averaged over the instances that reported.",
     ),
     "throughput": GlossaryEntry(
         METRICS["throughput"].title,
-        "Items per second of call time, where the job says how many items a call handles; "
-        "of an engine that is read from outside, "
-        "per second of wall time.",
+        "Items per second of call time, if the job reports the number of items per call. For "
+        "an engine that is monitored from outside: items per second of wall time.",
     ),
     "traffic": GlossaryEntry(
         "Traffic",
-        "Calls per second and instance. Less traffic is no fault of a version; it is shown "
-        "beside what is.",
+        "Calls per second and instance. Traffic is shown for context only and is not evaluated.",
     ),
     "errors": GlossaryEntry(
-        METRICS["errors"].title, "Share of the calls that raised, among those of which it is known."
+        METRICS["errors"].title,
+        "Share of calls that raised an exception, among calls with a known outcome.",
     ),
-    "alerts": GlossaryEntry("Alerts", "Alerts that are not resolved, and the age of the oldest."),
+    "alerts": GlossaryEntry(
+        "Alerts", "Number of unresolved alerts, and the age of the oldest alert."
+    ),
     "calls_now": GlossaryEntry(
         "Calls now",
-        "Share of the environment's calls in the newest minutes of the range; below it all "
+        "Share of the environment's calls in the latest minutes of the range. Below: total "
         "calls and instance-hours.",
     ),
     "matched": GlossaryEntry(
         "Window",
-        "Of which time both values are. Matched: minutes in which both versions ran in the "
-        "same stratum. "
-        "Last: the newest minutes of both. At "
-        "start: once an instance.",
+        "Time range of both values. Matched: minutes in which both versions ran in the same "
+        "cohort. Last: the latest minutes of each version. At start: once per instance.",
     ),
     "strata": GlossaryEntry(
-        "Strata agreeing",
-        "In how many GPU types, modes and runtimes the change points the same way.",
+        "Cohorts agreeing",
+        "Number of cohorts (GPU type, mode and runtime) with a change in the same direction.",
     ),
     "smallest": GlossaryEntry(
         "Smallest effect",
-        "A change below it is too small to matter and is never called a regression. "
-        "Settings, Judging changes it.",
+        "Changes below this size are never reported as a regression. To change the size, "
+        "see Settings, Detection.",
     ),
     "interval": GlossaryEntry(
         "Interval",
-        "Where the true change lies, in 95 of 100 such comparisons, if the instances are a "
-        "fair sample.",
+        "95% confidence interval: contains the true change in 95 of 100 such comparisons, if "
+        "the instances are a representative sample.",
     ),
 }
 
 
 def get_entry(key: str) -> GlossaryEntry:
-    """The entry of a word; a word that nobody explained is an error of the page that asks for
-    it."""
+    """Returns the entry of a term. An unknown term is an error of the calling page."""
     return GLOSSARY[key]

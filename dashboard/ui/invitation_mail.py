@@ -1,5 +1,5 @@
-"""An invitation as a mail: sent while the admin waits, because its link is stored nowhere from
-which it could be sent later."""
+"""Invitation email. It is sent during the request of the admin, because the link is not stored and
+cannot be sent later."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ logger = logging.getLogger(__name__)
 
 
 def send_invitation_mail(*, invitation: Invitation, link: str, to: str) -> bool:
-    """Whether our mail server took it."""
+    """True if the mail server accepted the email."""
     by = invitation.made_by.get_username() if invitation.made_by else "an admin"
     project = " ".join(invitation.project.name.split())
     text = (
-        f"{by} invites you to the project {project} on compilewatch, as "
+        f"{by} invited you to the project {project} on compilewatch as "
         f"{invitation.get_role_display().lower()}.\n\n"
         f"{link}\n\nThe link works once, until "
-        f"{clock.format_timestamp(invitation.expires_at)}. If you do not know what this "
-        "is, "
-        "ignore it.\n"
+        f"{clock.format_timestamp(invitation.expires_at)}. If you did not expect this "
+        "email, ignore it.\n"
     )
     mail = EmailMessage(
         f"Invitation to {project} on compilewatch"[:150],
@@ -35,5 +34,5 @@ def send_invitation_mail(*, invitation: Invitation, link: str, to: str) -> bool:
     try:
         return mail.send() == 1
     except (OSError, smtplib.SMTPException) as error:
-        logger.warning("the invitation %s was not mailed: %s", invitation.pk, error)
+        logger.warning("invitation %s was not emailed: %s", invitation.pk, error)
         return False

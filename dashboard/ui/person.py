@@ -1,4 +1,5 @@
-"""Who a session belongs to, read together with their projects: a page needs both, and asks once."""
+"""Session user, read together with the user's projects in one query, because each page needs
+both."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from dashboard.ui.layout.memberships import find_person_with_projects
 
 
 class PersonBackend(AuthenticationBackend):  # type: ignore[misc]  # allauth has no types
-    """Signs in as allauth does."""
+    """Signs in with allauth's backend."""
 
     def get_user(self, user_id: int) -> User | None:
-        """None for whoever may not come in any more."""
+        """None if the user can no longer sign in."""
         user = find_person_with_projects(user_id)
         return user if user is not None and self.user_can_authenticate(user) else None

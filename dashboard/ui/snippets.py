@@ -1,4 +1,4 @@
-"""What a person copies into a job: the address and the key filled in, for each way of use."""
+"""Snippets for jobs, with the server address and the key filled in, one for each way of use."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -10,7 +10,7 @@ NO_KEY = "cw_ing_..."
 
 @dataclass(frozen=True)
 class Snippet:
-    """One text to copy; `key` names it in the address and on the page."""
+    """One snippet; `key` identifies it in the URL and on the page."""
 
     key: str
     title: str
@@ -19,8 +19,8 @@ class Snippet:
 
 
 def format_environment(*, address: str, key: str) -> str:
-    """The two variables every job needs, and the leave to send the key over plain http where this
-    server takes it so."""
+    """The two variables that each job needs, and the permission to send the key over plain HTTP if
+    this server accepts reports over plain HTTP."""
     allow = "\nexport COMPILEWATCH_ALLOW_HTTP=1" if _needs_plain_http(address) else ""
     return (
         f"export COMPILEWATCH_ENDPOINT={address}\nexport "
@@ -29,7 +29,7 @@ def format_environment(*, address: str, key: str) -> str:
 
 
 def format_command_environment(*, public_key: str) -> str:
-    """The two variables of a job that allows the switch."""
+    """The two variables of a job that allows the kill switch."""
     return (
         "export COMPILEWATCH_ALLOW_REMOTE=freeze,eager\nexport "
         f"COMPILEWATCH_COMMAND_PUBLIC_KEY={public_key}"
@@ -37,7 +37,7 @@ def format_command_environment(*, public_key: str) -> str:
 
 
 def _needs_plain_http(address: str) -> bool:
-    """Whether agents have to be told; on loopback they need no leave."""
+    """True if agents need the permission to send keys over plain HTTP; on loopback they do not."""
     parts = urlsplit(address)
     return (
         settings.ALLOW_HTTP
@@ -48,13 +48,13 @@ def _needs_plain_http(address: str) -> bool:
 
 SERVING = """import compilewatch
 
-compilewatch.init(model="ranker", version="2026.11.3")  # a new version with each deployment
-model = compilewatch.compile(model, mode="reduce-overhead")  # in place of torch.compile
+compilewatch.init(model="ranker", version="2026.11.3")  # use a new version for each deployment
+model = compilewatch.compile(model, mode="reduce-overhead")  # instead of torch.compile
 
-model(example)  # warm up: a call with each shape that requests have
-compilewatch.ready()  # from here on a compilation stalls a request"""
+model(example)  # warm up: one call for each shape of your requests
+compilewatch.ready()  # from now on, a compilation stalls a request"""
 
-TRY = """# try_it.py: a whole program for two minutes on the CPU, run with: python try_it.py
+TRY = """# try_it.py: a complete program, runs for two minutes on the CPU; start: python try_it.py
 import time
 
 import compilewatch
@@ -111,7 +111,7 @@ command: ["compilewatch", "run", "--", "python", "serve.py"]"""
 
 
 def snippets(*, address: str, key: str = "") -> list[Snippet]:
-    """Every way of use."""
+    """All snippets."""
 
     plain = _needs_plain_http(address)
     known = {
@@ -127,37 +127,38 @@ def snippets(*, address: str, key: str = "") -> list[Snippet]:
         return text
 
     return [
-        Snippet("serving", "Serving", "Two lines in the process that answers requests.", SERVING),
+        Snippet("serving", "Serving", "Two lines in the process that serves requests.", SERVING),
         Snippet(
             "try",
-            "Nothing at hand",
-            "A whole program that runs as it stands here; it needs torch and a C++ compiler.",
+            "Try it (no GPU)",
+            "A complete program, ready to run. It requires torch and a C++ compiler.",
             TRY,
         ),
         Snippet(
             "training",
             "Training",
-            "A region around the step; every rank reports for itself.",
+            "Add a region around the training step. Each rank sends its own reports.",
             TRAINING,
         ),
-        Snippet(
-            "run", "Without touching the code", "Watches every torch.compile of a program.", RUN
-        ),
+        Snippet("run", "No code changes", "Monitors all torch.compile calls of a program.", RUN),
         Snippet(
             "docker",
             "Docker",
-            "The agent is in the image; the rest comes from outside.",
+            "Install the agent in the image and set the variables at start.",
             filled(DOCKER),
         ),
         Snippet(
-            "kubernetes", "Kubernetes", "The key is a secret of the namespace.", filled(KUBERNETES)
+            "kubernetes",
+            "Kubernetes",
+            "Store the key as a secret of the namespace.",
+            filled(KUBERNETES),
         ),
-        Snippet("file", "No network", "Records to a file, which is sent later.", filled(FILE)),
+        Snippet("file", "Offline", "Writes reports to a file that you send later.", filled(FILE)),
     ]
 
 
 def key_examples(*, kind: str, address: str, key: str) -> str:
-    """What is done with a key of this kind, with the key in it."""
+    """Example request with a key of this kind."""
     if kind == "ing":
         return format_environment(address=address, key=key)
     sent = f"-H 'Authorization: Bearer {key}'"

@@ -1,4 +1,4 @@
-"""Every address of the pages."""
+"""URLs of the pages."""
 
 from django.urls import URLPattern, path
 

@@ -1,5 +1,4 @@
-"""The addresses of people: projects they make, invitations they take, and who belongs to a project
-with which keys."""
+"""URLs for people: new projects, invitations, members and keys."""
 
 from django.urls import URLPattern, path
 

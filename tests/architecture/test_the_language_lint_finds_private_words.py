@@ -1,5 +1,5 @@
-"""The language lint reads docstrings, comments, literals with a space and Markdown, and ignores
-code."""
+"""The language lint reads docstrings, comments, literals with a space, Markdown and templates, and
+ignores code."""
 
 from pathlib import Path
 
@@ -38,6 +38,58 @@ def test_prose_in_markdown_is_read(sentence: str, tmp_path: Path) -> None:
     assert [found.split(":")[1] for found in check_file(file)] == ["3"]
 
 
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<p>{}</p>",
+        "{{# {} #}}",
+        "{{% comment %}}{}{{% endcomment %}}",
+        "<!-- {} -->",
+        '<a href="/" title="{}"></a>',
+        '<img src="a.webp" alt="{}">',
+        '<button aria-label="{}"></button>',
+        '<input placeholder="{}">',
+        '{{% include "part.html" with note="{}" %}}',
+        "<a title=\"{{{{ name|default:'{}' }}}}\"></a>",
+    ],
+    ids=[
+        "text",
+        "template comment",
+        "comment block",
+        "HTML comment",
+        "title",
+        "alt",
+        "aria-label",
+        "placeholder",
+        "literal of a tag",
+        "literal of a value",
+    ],
+)
+def test_each_kind_of_prose_in_html_templates_is_read(
+    sentence: str, source: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(f"{{% if name %}}\n{source.format(sentence)}\n{{% endif %}}\n")
+    assert [found.split(":")[1] for found in check_file(file)] == ["2"]
+
+
+def test_text_templates_are_read_and_other_text_files_are_not(tmp_path: Path) -> None:
+    for folder in ("templates", "data"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mail.txt").write_text(
+            "{% if told %}\nNobody answered.\n{% endif %}\n"
+        )
+    (found,) = find_words(tmp_path)
+    assert found.startswith(f"{tmp_path}/templates/mail.txt:2: 'Nobody'")
+
+
+def test_a_space_between_a_value_and_its_percent_sign_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("<p>{{ share }} %</p>\n")
+    assert len(list(check_file(file))) == 1
+
+
 @pytest.mark.parametrize(
     "heading", ["## What does it cost?", "## A sentence.", "# Who reads this?"]
 )
@@ -53,6 +105,11 @@ def test_a_heading_that_is_a_sentence_is_found(heading: str, tmp_path: Path) -> 
         (
             "module.py",
             'told = {"told": 1}\n\n\ndef tell() -> None:\n    """Send `told` at once."""\n',
+        ),
+        (
+            "page.html",
+            '{% if told == "told" or says == "says" %}<p class="beside">{{ told|default:"told" }}\n'
+            "<code>it says nobody</code><script>it says nobody</script></p>{% endif %}\n",
         ),
         ("page.md", "# Title\n\n`told` is a field. [Link](told.md)\n\n```\nit says nobody\n```\n"),
     ],

@@ -23,7 +23,7 @@ def test_from_signing_in_to_an_acknowledged_alert(
     page.locator("summary", has_text="Acknowledge").click()
     page.get_by_label("Note (optional)", exact=True).fill("rolling back")
     page.get_by_role("button", name="Acknowledge").click()
-    expect(page.get_by_role("status")).to_contain_text("It is yours now.")
+    expect(page.get_by_role("status")).to_contain_text("Assigned to you.")
     expect(page.locator(".tl")).to_contain_text("rolling back")
     alert.refresh_from_db()
     assert alert.state == "acknowledged"

@@ -30,12 +30,12 @@ def test_an_error_appears_at_its_field_and_the_correction_is_saved(
     page.locator("summary", has=page.get_by_role("heading", name="Eager calls")).focus()
     page.keyboard.press("Enter")
     page.get_by_role("group", name="Eager calls").get_by_label("Muted").select_option("yes")
-    page.get_by_role("button", name="Try on the last 8 days").click()
-    expect(page.get_by_role("heading", name="What these settings would have said")).to_be_visible()
+    page.get_by_role("button", name="Preview on the last 8 days").click()
+    expect(page.get_by_role("heading", name="Backtest")).to_be_visible()
     assert not JudgingChoice.objects.exists()
     page.get_by_role("button", name="Save").click()
     expect(
-        page.get_by_text("Saved. What is running is judged anew within seconds.")
+        page.get_by_text("Saved. The change applies to live versions within seconds.")
     ).to_be_visible()
     expect(page.get_by_text("Muted of eager: not set to yes")).to_be_visible()
     assert JudgingChoice.objects.get().values == {"roll_back_alpha": 0.02, "eager.muted": True}

@@ -20,7 +20,7 @@ def test_from_an_empty_project_to_the_first_report(
 ) -> None:
     page = sign_in(user)
     page.get_by_role("link", name="Set up a job").click()
-    page.get_by_role("button", name="Make a key").click()
+    page.get_by_role("button", name="Create key").click()
     key = page.locator("#key").inner_text()
     assert key.startswith("cw_ing_")
     expect(page.locator("#env")).to_contain_text(f"COMPILEWATCH_API_KEY={key}")
@@ -29,10 +29,10 @@ def test_from_an_empty_project_to_the_first_report(
 
     sent = request_make(model="ranker", version="7", minutes=1, end=clock.unix())
     reports_store([batch_read(text=dumps(sent), project_id=project.pk, received=clock.unix())])
-    expect(page.get_by_text("The first report is here")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("First report received")).to_be_visible(timeout=30_000)
     model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
-    expect(page.get_by_text("Reports arrive.")).to_be_visible(timeout=30_000)
-    page.get_by_role("link", name="See the fleet").click()
+    expect(page.get_by_text("Receiving reports.")).to_be_visible(timeout=30_000)
+    page.get_by_role("link", name="View the fleet").click()
     expect(page.locator("table.fleet")).to_contain_text("ranker")
 
 
@@ -43,7 +43,7 @@ def test_a_wrong_channel_shows_an_error_at_its_field(
     page.goto(page.url + "setup/")
     page.get_by_label("Name").fill("#ml-ops")
     page.get_by_label("Address").fill("http://10.0.0.1/hook")
-    page.get_by_role("button", name="Add the channel").click()
+    page.get_by_role("button", name="Add channel").click()
     expect(page.locator("#eaddr")).to_be_visible()
     expect(page.get_by_label("Address")).to_have_attribute("aria-invalid", "true")
     assert all("400" in complaint for complaint in complaints)

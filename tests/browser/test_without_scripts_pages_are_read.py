@@ -46,8 +46,8 @@ def test_every_page_shows_its_answer(page: Page, live_server: LiveServer, made: 
             f"instances/{instance.instance_id}/"
         ): "Some frames run eager until the process restarts.",
         project + "findings/": "candidates.size(0)",
-        project + "setup/": "Reports arrive.",
-        project + "health/": "NOT WELL",
+        project + "setup/": "Receiving reports.",
+        project + "health/": "DEGRADED",
     }
     for address, answer in answers.items():
         page.goto(live_server.url + address)

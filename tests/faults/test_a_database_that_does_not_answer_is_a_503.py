@@ -124,7 +124,7 @@ def is_away_page(answer: Answer) -> bool:
     """503 with the page that needs no database."""
     return (
         answer.status == 503
-        and "The database does not respond" in answer.body
+        and "The database is unavailable" in answer.body
         and int(answer.headers["Retry-After"]) >= 1
     )
 

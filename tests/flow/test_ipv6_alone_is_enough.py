@@ -151,4 +151,4 @@ def test_an_absent_or_used_address_is_a_sentence(tmp_path: Path) -> None:
 
 def test_remote_access_requires_a_password(tmp_path: Path) -> None:
     refused = serve(tmp_path, "--host", "::", COMPILEWATCH_PORT=str(free_port()))
-    assert refused.returncode == 1 and "nobody has a password yet" in refused.stderr
+    assert refused.returncode == 1 and "no user has a password yet" in refused.stderr

@@ -13,9 +13,16 @@ OUTSIDE: dict[str, str] = {}
 def find_words(path: Path) -> Iterator[str]:
     """One line for each violation in the file or below the folder: file, line, words,
     replacement."""
-    for file in [path] if path.is_file() else sorted([*path.rglob("*.py"), *path.rglob("*.md")]):
+    for file in [path] if path.is_file() else sorted(filter(_has_prose, path.rglob("*"))):
         if file.as_posix() not in OUTSIDE:
             yield from check_file(file)
+
+
+def _has_prose(file: Path) -> bool:
+    """Whether the file is Python, Markdown or a template; other text files are data."""
+    return file.suffix in {".py", ".md", ".html"} or (
+        file.suffix == ".txt" and "templates" in file.parts
+    )
 
 
 def check_file(file: Path) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""The one way into every page of a project: signed in, a member, with at least the role it asks
-for, and lately if it is sensitive."""
+"""Access to the pages of a project: requires a signed-in member with the required role and, for
+sensitive pages, a recent password check."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -19,14 +19,14 @@ P = ParamSpec("P")
 
 
 class ProjectRequest(HttpRequest):
-    """A request that came through the door."""
+    """A request that passed the access check."""
 
     project: Project
     user: User
     membership: Membership
-    """The person's in `project`."""
+    """The person's membership in `project`."""
     memberships: list[Membership]
-    """All of the person's."""
+    """All memberships of the person."""
 
 
 def project_page(
@@ -36,11 +36,10 @@ def project_page(
 ) -> Callable[
     [Callable[Concatenate[ProjectRequest, P], HttpResponse]], Callable[..., HttpResponse]
 ]:
-    """Turns a view of (request, ...) into one of (request, slug, ...); `request.project` is the
-    project the person may see.
+    """Wraps a view of (request, ...) as a view of (request, slug, ...) and sets `request.project`.
 
-    With `sure` the person has to have given a password or a code within the last minutes: for keys,
-    channels, roles and the switch."""
+    With `sure`, the person must have given a password or a code within the last minutes. Keys,
+    channels, roles and the kill switch require this."""
 
     def wrap(
         view: Callable[Concatenate[ProjectRequest, P], HttpResponse],
@@ -55,7 +54,9 @@ def project_page(
                 for name, texts in given.lists()
                 for text in (name, *texts)
             ):
-                raise BadRequest("A text holds the character 0, which PostgreSQL does not store.")
+                raise BadRequest(
+                    "A field contains the NUL character, which PostgreSQL cannot store."
+                )
             _enter(inside, slug, at_least)
             if sure:
                 require_reauthentication(inside)
@@ -67,17 +68,17 @@ def project_page(
 
 
 def _enter(request: ProjectRequest, slug: str, at_least: Role) -> None:
-    """404 for whoever is not a member, 403 for a member whose role is too low; `get_project_or_404`
-    with what the frame shows read at once."""
+    """Raises 404 for people who are not members, and 403 for members whose role is too low.
+    Equivalent to `get_project_or_404`, but reads the data of the page layout in the same query."""
     request.memberships = list_memberships(request.user)
     found = next(
         (membership for membership in request.memberships if membership.project.slug == slug), None
     )
     if found is None:
-        raise Http404("There is no such project.")
+        raise Http404("Project not found.")
     request.membership, request.project = (
         found,
         found.project,
-    )  # before the role, so that the page that refuses leads on
+    )  # Set before the role check, so that the 403 page can link to the project.
     if not role_includes(found.role, at_least):
-        raise PermissionDenied(f"This needs the role {at_least.label.lower()}.")
+        raise PermissionDenied(f"This requires the {at_least.label} role.")

@@ -1,4 +1,4 @@
-"""Tables as files: CSV that a spreadsheet opens without running anything in it."""
+"""CSV export of tables, protected against formula injection in spreadsheets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from django.http import HttpResponse
 
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 FORMULA_INSIDE_PATTERN = re.compile(r"([;\t\r\n]['\" ]*)(?=[=+\-@＝＋－＠])")
-"""A formula behind a character that parts cells where a spreadsheet's language or settings choose
-it."""
+"""Matches a formula after a character that separates cells in some languages or settings of
+spreadsheets."""
 
 
 def csv_response(rows: Iterable[Sequence[Any]], filename: str) -> HttpResponse:
-    """The rows as a download; absent values are empty cells."""
+    """Returns the rows as a download; missing values are empty cells."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerows([escape_csv_cell(value) for value in row] for row in rows)
@@ -27,8 +27,8 @@ def csv_response(rows: Iterable[Sequence[Any]], filename: str) -> HttpResponse:
 
 
 def escape_csv_cell(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula is quoted, at its start and where it might
-    be parted."""
+    """Quotes texts that a spreadsheet would run as a formula, at the start of the text and after
+    possible cell separators."""
     if value is None or not isinstance(value, str):
         return "" if value is None else value
     text = FORMULA_INSIDE_PATTERN.sub(r"\1'", value)

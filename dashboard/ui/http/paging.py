@@ -1,4 +1,4 @@
-"""Pages of a long table: which rows, and the addresses of the pages around."""
+"""Paging of long tables: rows of a page and URLs of its neighbours."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MAX_PAGE_NUMBER = 10_000
 
 @dataclass(frozen=True)
 class TablePage:
-    """One page of `total` rows; numbers begin at 1, an address is empty where there is no such
-    page."""
+    """One page of `total` rows. Page numbers begin at 1; a URL is empty if that page does not
+    exist."""
 
     number: int
     size: int
@@ -24,22 +24,22 @@ class TablePage:
 
     @property
     def first(self) -> int:
-        """The place of its first row, from 0."""
+        """Offset of the first row, from 0."""
         return (self.number - 1) * self.size
 
     @property
     def last(self) -> int:
-        """The number of the last page."""
+        """Number of the last page."""
         return max(1, -(-self.total // self.size))
 
     @property
     def shown(self) -> tuple[int, int]:
-        """The places of its rows, from 1."""
+        """Range of row numbers, from 1."""
         return min(self.first + 1, self.total), min(self.first + self.size, self.total)
 
 
 def read_page_number(query: QueryDict, *, name: str = "page") -> int:
-    """The page the address asks for; anything strange is the first."""
+    """The page number of the URL; 1 if the number is invalid."""
     text = query.get(name, "")
     return (
         min(max(int(text), 1), MAX_PAGE_NUMBER)
@@ -49,7 +49,7 @@ def read_page_number(query: QueryDict, *, name: str = "page") -> int:
 
 
 def paginate(query: QueryDict, *, total: int, size: int, name: str = "page") -> TablePage:
-    """The page of the address, the last one where there are fewer."""
+    """The requested page, or the last page if the number is too high."""
     number = min(read_page_number(query, name=name), max(1, -(-total // size)))
     before = (
         replace_query(query, **{name: str(number - 1) if number > 2 else ""}) if number > 1 else ""

@@ -1,5 +1,5 @@
-"""Parts of pages that are fetched again: an ETag over what is said, so that an unchanged part costs
-304 and no redraw."""
+"""Page parts that scripts poll: an ETag of the content, so that an unchanged part costs a 304 and
+no redraw."""
 
 import hashlib
 import json
@@ -14,13 +14,13 @@ _RELATIVE_TIME = re.compile(r'(<time[^>]*data-t="ago"[^>]*>)[^<]*')
 
 
 def fragment_etag(html: str) -> str:
-    """The tag of a part; ages that the page's script keeps up to date do not count."""
+    """ETag of a part. It ignores relative times, which the page's script keeps up to date."""
     said = _RELATIVE_TIME.sub(r"\1", html)
     return f'"{hashlib.blake2b(said.encode(), digest_size=12).hexdigest()}"'
 
 
 def fragment_response(request: HttpRequest, html: str) -> HttpResponse:
-    """The part, or 304 when the page shows it already."""
+    """Returns the part, or 304 if the page already shows it."""
     etag = fragment_etag(html)
     response = HttpResponse(status=304) if _has_etag(request, etag) else HttpResponse(html)
     response["ETag"] = etag
@@ -28,7 +28,7 @@ def fragment_response(request: HttpRequest, html: str) -> HttpResponse:
 
 
 def respond_json(request: HttpRequest, content: dict[str, Any]) -> HttpResponse:
-    """JSON with a tag over all of it, or 304 for who has it already."""
+    """Returns JSON with an ETag of its content, or 304 if the client already has it."""
     body = json.dumps(content, cls=DjangoJSONEncoder, separators=(",", ":"))
     etag = f'"{hashlib.blake2b(body.encode(), digest_size=12).hexdigest()}"'
     response = (
@@ -41,13 +41,13 @@ def respond_json(request: HttpRequest, content: dict[str, Any]) -> HttpResponse:
 
 
 def _has_etag(request: HttpRequest, etag: str) -> bool:
-    """Whether the asker has this already; a tag that was sent with a compressed answer is marked as
-    weak."""
+    """True if the client already has this version. An ETag that was sent with a compressed response
+    is marked as weak."""
     return request.headers.get("If-None-Match", "").removeprefix("W/") == etag
 
 
 def mark_uncached(response: HttpResponse) -> HttpResponse:
-    """Marks an answer as this person's own, and as different for a page and its part."""
+    """Marks a response as private to this person, and as different for the page and its part."""
     response["Cache-Control"] = "private, no-cache"
     patch_vary_headers(response, ["HX-Request", "Cookie"])
     return response

@@ -1,5 +1,4 @@
-"""Tables that are sorted by the server, with the order in the address, so that a link shows what
-its sender saw."""
+"""Server-side table sorting. The order is in the URL, so shared links show the same order."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Column:
-    """A head: its words, the key it is sorted by (empty: not sortable), the word of the glossary
-    that explains it, and its side."""
+    """A column heading: label, sort key (empty: not sortable), glossary term, and alignment."""
 
     label: str
     sort: str = ""
@@ -30,8 +28,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Head:
-    """A head as it is drawn: `url` sorts by it, or turns the order round; `place` tells two tables
-    of one page apart."""
+    """A column heading for the template: `url` sorts by the column or reverses the order; `place`
+    distinguishes two tables on one page."""
 
     column: Column
     url: str = ""
@@ -41,7 +39,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Order:
-    """What the rows are sorted by, as the address says: `-cost` is the most first."""
+    """The sort order from the URL: `-cost` sorts by cost, highest first."""
 
     key: str
     descending: bool
@@ -50,7 +48,7 @@ class Order:
     def read(
         cls, query: QueryDict, columns: Sequence[Column], default: str, *, name: str = "sort"
     ) -> Order:
-        """The order of the address; one that the table does not have is the default."""
+        """Reads the order from the URL; an unknown order is replaced by the default."""
         known = {column.sort for column in columns if column.sort} | {default.removeprefix("-")}
         asked = query.get(name, "")
         text = asked if asked.removeprefix("-") in known else default
@@ -59,7 +57,7 @@ class Order:
     def heads(
         self, query: QueryDict, columns: Sequence[Column], *, name: str = "sort", page: str = "page"
     ) -> list[Head]:
-        """Every head with its link; a change of the order leads back to the first page."""
+        """All headings with their links. A change of the order returns to the first page."""
         return [self._head(query, column, name, page) for column in columns]
 
     def _head(self, query: QueryDict, column: Column, name: str, page: str) -> Head:
@@ -71,13 +69,13 @@ class Order:
         return Head(column, url, ("descending" if self.descending else "ascending") if here else "")
 
     def by(self, columns: dict[str, str | Sequence[str]]) -> list[str]:
-        """For `order_by`: the fields of the key, all of them turned round where the order is."""
+        """Field names for `order_by`, reversed if the order is descending."""
         fields = columns[self.key]
         names = [fields] if isinstance(fields, str) else list(fields)
         return [_reverse_field(one) if self.descending else one for one in names]
 
     def sort_rows(self, rows: Iterable[T], keys: dict[str, Callable[[T], Any]]) -> list[T]:
-        """Rows in memory; one without a value comes last in both directions."""
+        """Sorts rows in memory. Rows without a value come last in both directions."""
         key = keys[self.key]
         rows = list(rows)
         known = [row for row in rows if key(row) is not None]

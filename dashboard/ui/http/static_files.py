@@ -1,5 +1,4 @@
-"""Static files as browsers take them: compressed once and kept in the process, with a tag of what
-is in them."""
+"""Static files: compressed once, cached in the process, and sent with an ETag of their content."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-un
 
 TEXT_TYPES = ("text/css", "text/javascript", "application/javascript", "image/svg+xml")
 HEADERS = {
-    # Addresses hold no version, so a browser asks again after an upgrade; what it has already costs
-    # it an answer without a body.
+    # URLs contain no version, so browsers revalidate after an upgrade; unchanged files cost a
+    # response without a body.
     "Cache-Control": "max-age=60, public",
     "Access-Control-Allow-Origin": "*",
     "Content-Encoding": "gzip",
@@ -40,7 +39,7 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise has
         }
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """A pass through the rest of the dashboard for what is no file."""
+        """Passes requests for other paths to the rest of the dashboard."""
         path = self._text.get(request.path_info)
         accepted = re_accepts_gzip.search(request.headers.get("Accept-Encoding", ""))
         if path and accepted and request.method in ("GET", "HEAD"):
@@ -58,8 +57,8 @@ def _answer(request: HttpRequest, path: str) -> HttpResponseBase:
 
 @cache
 def _load_compressed(path: str) -> tuple[bytes, str, str]:
-    """The compressed body, its tag and its type. All of them together are as large as what is
-    installed, about 3 MB."""
+    """The compressed body, its ETag and its type. All cached files together have the size of the
+    installed files, about 3 MB."""
     content, kind = Path(path).read_bytes(), mimetypes.guess_type(path)[0]
     tag = hashlib.sha256(content).hexdigest()[:20]
     return gzip.compress(content, 9, mtime=0), f'"{tag}-gzip"', f"{kind}; charset=utf-8"

@@ -1,5 +1,4 @@
-"""Static files that come out of installed Python packages: Chart.js from django-unfold, Plotly from
-plotly."""
+"""Static files from installed Python packages: Chart.js from django-unfold, Plotly from plotly."""
 
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
@@ -46,6 +45,6 @@ def _source(path: str) -> Path:
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError(
-            f"the package {package} is not installed; pip install -r requirements.txt brings it"
+            f"the package {package} is not installed; run pip install -r requirements.txt"
         )
     return Path(spec.submodule_search_locations[0]) / inside

@@ -1,5 +1,4 @@
-"""The ranges a page can show, and the part of its address that says which: relative, from one time
-to another, or since the deployment."""
+"""Time ranges of the pages and their URL parameters: relative, custom, or since the deployment."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from dashboard.fleet.selectors.versions.fleet_data import BinnedRange
 from dashboard.vocabulary import numbers
 
 MAX_RANGE_MINUTES = 400 * 1440
-"""Minutes: hours are kept so long at most."""
+"""Maximum length of a range: hourly data is retained for up to 400 days."""
 MAX_BINS = 168
 BIN_STEPS_MINUTES = (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 360, 720, 1440, 2880, 4320)
 SINCE_DEPLOYMENT = "deployment"
@@ -23,8 +22,7 @@ SINCE_DEPLOYMENT = "deployment"
 
 @dataclass(frozen=True)
 class RangePreset:
-    """One choice of the Fleet page: its name in the address, its words, its bin and how many bins,
-    in minutes."""
+    """One range of the Fleet page: URL value, label, bin size in minutes, and number of bins."""
 
     key: str
     label: str
@@ -35,8 +33,8 @@ class RangePreset:
 RANGE_PRESETS = (
     RangePreset("1h", "1\u00a0h", 1, 60),
     RangePreset("6h", "6\u00a0h", 5, 72),
-    # In hours: a day of minutes of a whole fleet is forty times as many rows, and a line of this
-    # size shows no more.
+    # Hours: a day of minutes for a whole fleet has forty times as many rows, and a sparkline of
+    # this size cannot show more detail.
     RangePreset("24h", "24\u00a0h", 60, 24),
     RangePreset("7d", "7\u00a0d", 120, 84),
 )
@@ -47,8 +45,8 @@ DEFAULT_SPAN = "6h"
 
 @dataclass(frozen=True)
 class TimeRange:
-    """What a page shows: minutes since 1970, `last` exclusive. `note` says what of the address
-    could not be."""
+    """The range of a page in minutes since 1970, `last` exclusive. `note` names the URL values that
+    were ignored."""
 
     key: str
     first: int
@@ -59,12 +57,12 @@ class TimeRange:
 
     @property
     def minutes(self) -> int:
-        """How long it is."""
+        """Length in minutes."""
         return self.last - self.first
 
     def bins(self, *, minutes_from: int) -> Bins:
-        """Equal bins, as many as a chart can show; what begins before the minutes that are kept is
-        drawn in hours."""
+        """Equal bins, as many as a chart can show. Hourly bins if the range begins before the
+        retained minutes."""
         step = next(
             (step for step in BIN_STEPS_MINUTES if self.minutes <= step * MAX_BINS),
             BIN_STEPS_MINUTES[-1],
@@ -73,7 +71,7 @@ class TimeRange:
         return window if step < 60 and window.first >= minutes_from else self._hours()
 
     def _hours(self) -> Bins:
-        """Whole hours or more, the first and the running one in it."""
+        """Bins of whole hours or more, including the first and the current hour."""
         end = -(-self.last // 60) * 60
         minutes = self.minutes if self.key in SPAN_MINUTES else end - self.first
         step = next(
@@ -85,8 +83,8 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class RangePicker:
-    """The choice as a template draws it: links, the ends of the range as the form shows them, and
-    what else the address holds."""
+    """The range picker for the template: links, the ends of the range for the form, and the other
+    URL parameters."""
 
     links: list[tuple[str, str, bool]]
     chosen: TimeRange
@@ -94,27 +92,27 @@ class RangePicker:
 
     @property
     def custom(self) -> bool:
-        """Whether the ends were given."""
+        """True for a custom range."""
         return self.chosen.key == "custom"
 
     @property
     def first(self) -> datetime:
-        """The beginning."""
+        """Start of the range."""
         return clock.at_minute(self.chosen.first)
 
     @property
     def last(self) -> datetime:
-        """The end."""
+        """End of the range."""
         return clock.at_minute(self.chosen.last)
 
 
 def read_range_preset(query: QueryDict) -> RangePreset:
-    """The Fleet page's range that the address asks for; an unknown one is the default."""
+    """The range of the Fleet page from the URL; an unknown range is replaced by the default."""
     return next((one for one in RANGE_PRESETS if one.key == query.get("range")), DEFAULT_PRESET)
 
 
 def build_window(chosen: RangePreset) -> BinnedRange:
-    """The range as minutes up to now, its bins on round minutes."""
+    """The range as minutes up to now, with bins on round minutes."""
     end = clock.minute_of(clock.unix())
     start = (end // chosen.bin - chosen.bins + 1) * chosen.bin
     return BinnedRange(start=start, end=end, bin=chosen.bin)
@@ -123,8 +121,8 @@ def build_window(chosen: RangePreset) -> BinnedRange:
 def read_time_range(
     query: QueryDict, *, now: int, since: int | None = None, usual: str = DEFAULT_SPAN
 ) -> TimeRange:
-    """The range of an address. `since` is when the deployment began; `until` alone moves a relative
-    range back."""
+    """Reads the range from the URL. `since` is the start of the deployment; `until` alone moves a
+    relative range back."""
     if "from" in query or "to" in query:
         return _read_custom_range(query, now=now, since=since, usual=usual)
     key = query.get("range", usual)
@@ -143,8 +141,8 @@ def read_time_range(
 
 
 def _read_custom_range(query: QueryDict, *, now: int, since: int | None, usual: str) -> TimeRange:
-    """From one time to another, cut to what can be kept; a strange one is refused in words and the
-    usual range is shown."""
+    """A custom range, cut to the retained time. An invalid range is explained in `note`, and the
+    default range is shown."""
     first, last = (
         _minute(query.get("from", "")),
         _minute(query.get("to", "")) if query.get("to") else now,
@@ -152,23 +150,23 @@ def _read_custom_range(query: QueryDict, *, now: int, since: int | None, usual: 
     wrong = ""
     if first is None or last is None:
         name = "from" if first is None else "to"
-        wrong = f"{name}: write a time such as 2026-11-22T05:30, in UTC; it is not one."
+        wrong = f"{name}: not a time. Enter a UTC time such as 2026-11-22T05:30."
     elif first >= now:
-        wrong = "from: lies in the future, where nothing is reported yet."
+        wrong = "from: the time is in the future. Choose an earlier time."
     elif first >= last:
-        wrong = "from: must be before to."
+        wrong = "from: must be earlier than to."
     elif last <= now - MAX_RANGE_MINUTES:
-        wrong = f"to: nothing is kept for longer than {MAX_RANGE_MINUTES // 1440} days."
+        wrong = f"to: data is retained for up to {MAX_RANGE_MINUTES // 1440} days."
     if wrong or first is None or last is None:
         shown = read_time_range(QueryDict(), now=now, since=since, usual=usual)
-        return replace(shown, note=f"{wrong} Shown is what is usual: {shown.label}.")
+        return replace(shown, note=f"{wrong} Showing the default range: {shown.label}.")
     notes = []
     if last > now:
-        notes.append("The range ends now: nothing is reported beyond.")
+        notes.append("The range was cut at the current time.")
     if first < now - MAX_RANGE_MINUTES:
         notes.append(
-            f"It begins where the last {MAX_RANGE_MINUTES // 1440} days do: nothing is "
-            "kept for longer."
+            f"The range was cut at the last {MAX_RANGE_MINUTES // 1440} days, "
+            "the maximum retention."
         )
     first, last = max(first, now - MAX_RANGE_MINUTES), min(last, now)
     return TimeRange(
@@ -182,7 +180,7 @@ def _read_custom_range(query: QueryDict, *, now: int, since: int | None, usual: 
 
 
 def _minute(text: str) -> int | None:
-    """A minute since 1970, written as such or as a time in UTC; None for anything else."""
+    """A minute since 1970, written as a number or as a UTC time; None for other texts."""
     if text.isascii() and text.isdecimal():
         return int(text) if len(text) < 12 else None
     try:
@@ -193,7 +191,7 @@ def _minute(text: str) -> int | None:
 
 
 def format_span(span: str) -> str:
-    """6 h."""
+    """A label such as "6 h"."""
     return f"{span[:-1]}\u00a0{span[-1]}"
 
 
@@ -204,7 +202,7 @@ def build_range_picker(
     deployed: bool = False,
     spans: Sequence[str] = tuple(SPAN_MINUTES),
 ) -> RangePicker:
-    """The links and the form of the choice; every other part of the address stays as it is."""
+    """The links and the form of the picker; other URL parameters stay unchanged."""
     gone = {"from": "", "to": "", "until": ""}
     links = [
         (format_span(key), replace_query(query, range=key, **gone), key == chosen.key)
@@ -228,7 +226,7 @@ def build_range_picker(
 
 
 def replace_query(query: QueryDict, **changes: str) -> str:
-    """The address's query with some values changed; an empty value removes it."""
+    """The URL query with some values changed; an empty value removes its parameter."""
     changed = query.copy()
     for name, value in changes.items():
         if value:

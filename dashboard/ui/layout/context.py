@@ -1,5 +1,5 @@
-"""What every page needs besides its own rows: the project, the projects of the person, their role,
-how many alerts are open."""
+"""Template context of all pages: the project, the person's projects and role, and the number of
+open alerts."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ THEMES = (("system", "System"), ("light", "Light"), ("dark", "Dark"))
 
 
 def page_context(request: HttpRequest) -> dict[str, Any]:
-    """The frame's own values, read once a request, however many templates it takes."""
+    """Context of the page layout, read once per request for all of its templates."""
     found: dict[str, Any] | None = getattr(request, "frame", None)
     if found is None:
         found = _frame(request)
@@ -29,7 +29,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _frame(request: HttpRequest) -> dict[str, Any]:
-    """A page outside a project gets no navigation."""
+    """Pages outside a project get no navigation."""
     user = getattr(request, "user", None)
     if not isinstance(user, User):
         return {"product_version": __version__, "oidc_name": settings.OIDC_NAME}
@@ -60,7 +60,7 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
 
 
 def _list_limits_reached(project: Project) -> dict[str, str]:
-    """A sentence for each kind of which a limit was reached within the last day."""
+    """A sentence for each kind of limit that was reached within the last day."""
     limits = read_limits(project.settings)
     rows = list_reached_limits(project_id=project.pk, now=clock.unix())
     return {

@@ -1,5 +1,5 @@
-"""The drawn marks: each verdict, label, instance state and version role has a shape of its own, so
-colour never speaks alone."""
+"""Icons: each verdict, label, instance state and version role has its own shape, so that no
+information depends on colour alone."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ MARKS |= {
     "sort-up": f'<path d="M6 10V2M3 5l3-3 3 3" {_LINE} stroke-width="1.4" {_ROUND}/>',
 }
 
-# What an alert, a message and a worker are doing: shapes of their own, none of which is that of a
-# healthy or silent instance.
+# States of alerts, notifications and workers: their shapes differ from those of healthy and silent
+# instances.
 MARKS |= {
     "alert-open": '<path d="M2.2 9c1-1 1.2-1.9 1.2-3.6a2.6 2.6 0 0 1 5.2 0c0 1.7.2 2.6 1.2 3.6z" '
     f'{_LINE} stroke-width="1.4" {_ROUND}/>'
@@ -122,8 +122,8 @@ LINE_ICONS = {
     "close": '<path d="m4 4 8 8M12 4l-8 8"/>',
 }
 
-# Versions by role: 1 the one before (grey square), 2 the one under judgement (blue circle), then
-# others in order of deployment.
+# Versions by role: 1 the baseline (grey square), 2 the evaluated version (blue circle), then others
+# in order of deployment.
 VERSION_SHAPES = (
     '<rect x="1.2" y="1.2" width="7" height="7"/>',
     '<circle cx="4.5" cy="4.5" r="4"/>',
@@ -136,7 +136,7 @@ VERSION_SHAPES = (
 
 @lru_cache(maxsize=256)
 def draw_mark(name: str, css: str = "") -> SafeString:
-    """A filled mark on a 12 x 12 grid; an unknown name draws the dashed ring of the unknown."""
+    """A filled mark on a 12 x 12 grid. An unknown name draws the dashed ring for unknown states."""
     inner = mark_safe(MARKS.get(name, _DASHED))
     return format_html(
         '<svg viewBox="0 0 12 12" aria-hidden="true" class="{}">{}</svg>', css or "m", inner

@@ -1,5 +1,5 @@
-"""What the door and the frame of every page ask about a person: one query for them, their projects,
-roles, and what waits in each."""
+"""Memberships: one query for a person's projects, roles and open alerts, for access checks and the
+page layout."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dashboard.projects.models import Member, Project, Role
 
 @dataclass(frozen=True)
 class Membership:
-    """One project of a person; `switched` is whether something is switched in it now, `over_limit`
-    whether a limit was reached within a day: what there is none of is not asked for."""
+    """One project of a person. `switched`: a kill switch is active in it. `over_limit`: a limit was
+    reached within a day. The flags let pages skip queries that would find nothing."""
 
     project: Project
     role: Role
@@ -33,8 +33,8 @@ class Membership:
 
 
 def find_person_with_projects(user_id: int) -> User | None:
-    """The person, with their projects kept for `list_memberships`; whoever has no project is asked
-    for once more."""
+    """Returns the person and caches their projects for `list_memberships`. A person without
+    projects costs a second query."""
     rows = list(_members(user_id).select_related("project", "user"))
     if not rows:
         return User.objects.filter(pk=user_id).first()
@@ -44,8 +44,7 @@ def find_person_with_projects(user_id: int) -> User | None:
 
 
 def list_memberships(user: User | AnonymousUser) -> list[Membership]:
-    """The projects of a person by name, with their role in each: as they were read with the person,
-    at the start of the request."""
+    """The person's projects by name, with their roles, as read at the start of the request."""
     if not isinstance(user, User) or not user.is_active:
         return []
     read: list[Membership] | None = getattr(user, "memberships_read", None)

@@ -1,5 +1,4 @@
-"""The pages of a project in the order of the bar: what each is called, which addresses belong to
-it, and the key that leads there."""
+"""Navigation of a project: the label, URL names and keyboard shortcut of each entry."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from django.urls import reverse
 
 @dataclass(frozen=True)
 class Section:
-    """One entry of the bar. `names` are beginnings of names of addresses that belong to it; `key`
+    """One entry of the navigation. `names` are prefixes of the URL names that belong to it; `key`
     follows `g` on the keyboard."""
 
     key: str
@@ -54,8 +53,8 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class NavigationLink:
-    """One entry as it is drawn; `current` is `page` on the page itself, `true` on a page below it,
-    else empty."""
+    """One navigation link. `current` is `page` on the page itself, `true` on a page below it, else
+    empty."""
 
     key: str
     label: str
@@ -65,7 +64,7 @@ class NavigationLink:
 
 
 def build_navigation(slug: str, here: str) -> list[NavigationLink]:
-    """The bar of a project's pages, seen from the address named `here`."""
+    """The navigation of a project, seen from the URL named `here`."""
     return [_link(section, slug, here) for section in SECTIONS]
 
 

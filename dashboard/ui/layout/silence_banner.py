@@ -1,4 +1,4 @@
-"""The one banner over a page whose instances stopped reporting together."""
+"""Banner of a page whose instances stopped reporting together."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from dashboard.fleet.metrics.silence import Silence
 
 @dataclass(frozen=True)
 class SilenceBanner:
-    """What stopped, when the last of them reported, and the alert that says so, where one is
-    open."""
+    """The affected instances, the time of their last report, and the open alert, if any."""
 
     title: str
     last_at: datetime
@@ -25,8 +24,8 @@ class SilenceBanner:
 def silence_banner(
     silence: Silence | None, alerts: Iterable[Alert], *, model_id: int | None = None, name: str = ""
 ) -> SilenceBanner | None:
-    """Of the fleet, or of one model; after half an hour, when the instances are listed no longer,
-    from the alert alone."""
+    """The banner of the fleet or of one model. After half an hour, when the instances are no longer
+    listed, it uses only the alert."""
     alert = next((one for one in alerts if _is_about(one, model_id)), None)
     number = alert.number if alert else None
     if silence is not None:

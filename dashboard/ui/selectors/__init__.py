@@ -1,1 +1,1 @@
-"""What the pages read across the stages, a file for each page."""
+"""Data of the pages across the stages, one file for each page."""

@@ -1,5 +1,5 @@
-"""What an alert belongs to, as pages show it: alerts that share what they run on, and a version
-that alarms in several environments."""
+"""Related alerts: alerts with shared infrastructure, and alerts of one version in several
+environments."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ MAX_ALERTS_SHOWN = 12
 
 @dataclass(frozen=True)
 class AlertFilter:
-    """The alerts of one group or of one version, as the address asks for; None where it does
-    not."""
+    """The alerts of the requested group or version; None without such a request."""
 
     group: int | None = None
     version: int | None = None
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> AlertFilter:
-        """What is no number narrows nothing."""
+        """A value that is not a number does not filter."""
         return cls(_number(query.get("group", "")), _number(query.get("version", "")))
 
     def __bool__(self) -> bool:
         return self.group is not None or self.version is not None
 
     def rows(self, alerts: QuerySet[Alert]) -> QuerySet[Alert]:
-        """Of these alerts, the ones that were asked for."""
+        """The requested subset of these alerts."""
         alerts = alerts if self.group is None else alerts.filter(group_id=self.group)
         return (
             alerts if self.version is None else alerts.filter(deployment__version_id=self.version)
@@ -42,8 +41,8 @@ class AlertFilter:
 
 @dataclass(frozen=True)
 class RelatedAlerts:
-    """The others that an alert belongs to: what they share, or that they are the same version
-    elsewhere."""
+    """Related alerts of an alert: of the same group, or of the same version in other
+    environments."""
 
     title: str
     others: Sequence[Alert]
@@ -56,7 +55,7 @@ class RelatedAlerts:
 
 
 def find_related_alerts(*, alert: Alert) -> RelatedAlerts | None:
-    """One query; None of an alert that stands alone."""
+    """Related alerts in one query; None for an alert without related alerts."""
     if alert.cause != AlertCause.REGRESSION:
         return None
     same_version = Q(deployment__version_id=alert.deployment.version_id) & ~Q(
@@ -75,7 +74,7 @@ def find_related_alerts(*, alert: Alert) -> RelatedAlerts | None:
         return RelatedAlerts(alert.group.title, others, environment=True)
     return (
         RelatedAlerts(
-            f"{alert.deployment.version.name} alarms in other environments, too",
+            f"{alert.deployment.version.name} also has alerts in other environments",
             others,
             environment=False,
         )
@@ -85,8 +84,8 @@ def find_related_alerts(*, alert: Alert) -> RelatedAlerts | None:
 
 
 def attach_other_environments(*, project: Project, alerts: Iterable[Alert]) -> None:
-    """Gives each of these alerts `elsewhere`, what is open on its version in other environments;
-    one query."""
+    """Sets `elsewhere` of each alert to the open alerts of its version in other environments; one
+    query."""
     rows = list(alerts)
     versions = {alert.deployment.version_id for alert in rows if alert.state != AlertState.RESOLVED}
     open_now = (

@@ -1,4 +1,4 @@
-"""Alerts as the pages show them: the list, and one with its time line, deliveries and guide."""
+"""Alerts for the pages: the list, and one alert with its timeline, notifications and runbook."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from dashboard.ui.selectors.alert_groups import (
 from dashboard.vocabulary.severity import ALERTING_VERDICTS, rank_severity
 
 MAX_ALERTS_LISTED = 200
-"""As many as a file has."""
+"""The maximum for a file."""
 
 
 @dataclass
 class AlertData:
-    """One alert and everything around it."""
+    """One alert and its related data."""
 
     alert: Alert
     events: list[AlertEvent]
@@ -43,13 +43,12 @@ class AlertData:
     posted: list[DeploymentMark]
     together: RelatedAlerts | None
     title_at: datetime | None
-    """When the verdict was given that the numbers of the title are of; None where no verdict is
-    known."""
+    """Time of the verdict with the values in the title; None if no verdict is known."""
 
 
 DEFAULT_ORDER = ("waiting", "taken", "-opened_at", "-pk")
-"""Open ones first, ROLL BACK before the others, what nobody has taken before what somebody has,
-then the newest."""
+"""Open alerts first, ROLL BACK before the others, unassigned before assigned alerts, then the
+newest."""
 
 
 def list_alerts(
@@ -61,7 +60,7 @@ def list_alerts(
     first: int = 0,
     most: int = MAX_ALERTS_LISTED,
 ) -> Sequence[Alert]:
-    """Alerts from a place of an order on, with what they belong to."""
+    """Alerts from an offset of a sort order, with their related alerts."""
     rows = (
         _query_filtered_alerts(project, open_only, narrowed)
         .select_related("deployment__version", "deployment__model", "owner", "group")
@@ -79,7 +78,7 @@ def list_alerts(
         "urgency": urgency,
         "model_name": Lower("deployment__model__name"),
     }
-    # What has not ended has no end: it comes last in both directions.
+    # An alert that has not ended has no end and comes last in both directions.
     by_field = [
         F(one.removeprefix("-")).desc(nulls_last=True)
         if one.startswith("-")
@@ -92,7 +91,7 @@ def list_alerts(
 
 
 def count_alerts(*, project: Project, open_only: bool, narrowed: AlertFilter) -> int:
-    """How many the list has."""
+    """Number of alerts in the list."""
     return _query_filtered_alerts(project, open_only, narrowed).count()
 
 
@@ -105,24 +104,23 @@ def _query_filtered_alerts(
 
 
 def count_alerts_by_state(*, project: Project) -> dict[str, int]:
-    """How many alerts there are, how many have not ended, and how many of those are open,
-    acknowledged and snoozed."""
+    """Number of alerts, of unresolved alerts, and of open, acknowledged and snoozed alerts."""
     by_state = {state.value: Count("pk", filter=Q(state=state)) for state in AlertState}
     counts = for_project(Alert, project).aggregate(total=Count("pk"), **by_state)
     return counts | {"waiting": counts["total"] - counts[AlertState.RESOLVED]}
 
 
 def alert_or_404(*, project: Project, number: int) -> Alert:
-    """The alert of this number in this project."""
+    """The alert with this number in this project."""
     alert = _alerts(project).filter(number=number).first()
     if alert is None:
-        raise Http404("There is no such alert.")
+        raise Http404("Alert not found.")
     alert.project = project
     return alert
 
 
 def read_alert_data(*, project: Project, number: int) -> AlertData:
-    """One alert with its story, in eleven queries at most."""
+    """One alert with its timeline, in at most eleven queries."""
     alert = alert_or_404(project=project, number=number)
     deployment = alert.deployment
     events = AlertEvent.objects.filter(alert=alert).select_related("verdict").order_by("-at", "-pk")
@@ -153,8 +151,8 @@ def read_alert_data(*, project: Project, number: int) -> AlertData:
 
 
 def _find_title_time(alert: Alert) -> datetime | None:
-    """The title keeps the numbers of the newest verdict that is WATCH or worse; a verdict row goes
-    on, the title does not."""
+    """The title keeps the values of the newest verdict that is WATCH or worse, even if the verdict
+    row is updated later."""
     if alert.verdict is None or rank_severity(alert.verdict.kind):
         return alert.verdict.created_at if alert.verdict else None
     rows = Verdict.objects.filter(

@@ -1,4 +1,4 @@
-"""The record of changes of one project, a page at a time, and what it can be filtered by."""
+"""Audit log of one project: pages and filter values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY_KINDS = {kind: str(label).lower() for kind, label in Key._meta.get_field("ki
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """What was asked for; empty means everything."""
+    """The filter; empty values match everything."""
 
     action: str = ""
     who: str = ""
@@ -29,7 +29,7 @@ class AuditFilter:
 
     @property
     def query(self) -> dict[str, str]:
-        """What stands in the address."""
+        """The filter as URL parameters."""
         return {
             name: value
             for name, value in (("action", self.action), ("who", self.who), ("about", self.about))
@@ -38,7 +38,7 @@ class AuditFilter:
 
 
 def query_audit_entries(*, project: Project, wanted: AuditFilter) -> QuerySet[AuditEntry]:
-    """Newest first."""
+    """Matching entries, newest first."""
     rows = for_project(AuditEntry, project).order_by("-at", "-pk")
     if wanted.action:
         rows = rows.filter(Q(action=wanted.action) | Q(action__startswith=f"{wanted.action}."))
@@ -48,14 +48,14 @@ def query_audit_entries(*, project: Project, wanted: AuditFilter) -> QuerySet[Au
 
 
 def read_audit_page(*, project: Project, wanted: AuditFilter, number: int) -> Page[AuditEntry]:
-    """One page; a number beyond the end is the last one."""
+    """One page; a number beyond the end returns the last page."""
     return Paginator(query_audit_entries(project=project, wanted=wanted), PAGE_SIZE).get_page(
         number
     )
 
 
 def list_audit_choices(*, project: Project) -> tuple[list[str], list[str]]:
-    """The groups of actions and the names that occur."""
+    """The action groups and the names of people in the log."""
     rows = for_project(AuditEntry, project)
     actions = {
         action.partition(".")[0] for action in rows.values_list("action", flat=True).distinct()
@@ -64,7 +64,7 @@ def list_audit_choices(*, project: Project) -> tuple[list[str], list[str]]:
 
 
 def format_audit_value(value: Any) -> str:
-    """What was there before or after, on one line, without what is empty."""
+    """A value before or after a change, on one line, without empty parts."""
     if value is None:
         return ""
     if isinstance(value, dict):
@@ -79,7 +79,7 @@ def format_audit_value(value: Any) -> str:
 
 
 def _format_value(value: Any, name: str = "") -> str:
-    """In words where there are any; what nests stays as it is stored."""
+    """Formats a value as text; nested values stay in their stored form."""
     if isinstance(value, str):
         return KEY_KINDS.get(value, value) if name == "kind" else value
     if isinstance(value, bool):

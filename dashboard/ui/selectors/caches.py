@@ -1,5 +1,5 @@
-"""What the Model page reads of the compile caches: answers, causes of misses, and comparisons where
-the agents knew no cause."""
+"""Compile caches for the Model page: lookups, causes of misses, and comparisons for agents that
+know no cause."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from dashboard.fleet.selectors.versions.version_series import Span
 
 @dataclass
 class CacheData:
-    """The first two are of the range, the starts are those of the instances that are shown."""
+    """The first two cover the range; the starts are those of the instances on the page."""
 
     answered: list[VersionCacheAnswers] = field(default_factory=list)
     unexplained: list[UnexplainedMiss] = field(default_factory=list)
     starts: dict[int, list[StartMisses]] = field(default_factory=dict)
     compared: dict[int, MissExplanation] = field(default_factory=dict)
-    """By instance, for those whose agents knew no earlier run."""
+    """By instance, for instances whose agent knows no earlier run."""
 
 
 def read_cache_data(
@@ -46,7 +46,7 @@ def read_cache_data(
     span: Span,
     instances: Iterable[InstanceData],
 ) -> CacheData:
-    """One query, and six more where something has to be compared."""
+    """One query, and six more if a comparison is required."""
     wanted: dict[str, Any] = {
         "project_id": project_id,
         "version_ids": version_ids,

@@ -1,5 +1,5 @@
-"""What the Compare page reads across the stages: two versions of a model, over the time in which
-both ran."""
+"""Data of the Compare page across the stages: two versions of a model over the time in which both
+ran."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ STRIP_MINUTES = 60
 
 @dataclass(frozen=True)
 class CompareQuery:
-    """What the address asks for; `minutes` and `within` limit the span, without both it is since
-    the deployment."""
+    """Parameters of the URL; `minutes` and `within` limit the span. Without both, the span begins
+    with the deployment."""
 
     a: int | None
     b: int | None
@@ -60,8 +60,8 @@ class CompareQuery:
 
 @dataclass
 class CompareData:
-    """Everything the page shows; `a` is the baseline, `b` the candidate. `verdict` is of exactly
-    this pair."""
+    """Data of the page; `a` is the baseline, `b` the candidate. `verdict` belongs to exactly this
+    pair."""
 
     model: WatchedModel
     standing: ModelVerdicts
@@ -82,7 +82,7 @@ class CompareData:
     findings: list[FindingData]
     configurations: list[Configuration]
     traits: dict[int, Traits] = field(default_factory=dict)
-    """Of the instances of both sides that were seen last, as many of each."""
+    """The most recent instances of both sides, the same number of each."""
     why_eager: dict[int, EagerBreakdown] = field(default_factory=dict)
 
     @property
@@ -94,8 +94,7 @@ class CompareData:
 def read_compare_data(
     *, model: WatchedModel, asked: CompareQuery
 ) -> tuple[ModelVerdicts, CompareData | None]:
-    """Reads the pair in a fixed number of queries; None where there are no two versions to
-    compare."""
+    """Reads the pair in a fixed number of queries; None if there are no two versions to compare."""
     named = tuple(id for id in (asked.a, asked.b) if id is not None)
     standing = read_model_verdicts(model=model, environment=asked.environment, always=named)
     judged, baseline = standing.pair
@@ -109,7 +108,7 @@ def read_compare_data(
 
 
 def _traits(project_id: int, instances: list[InstanceData]) -> dict[int, Traits]:
-    """Of the instances of each side that were seen last, as many of both."""
+    """The most recent instances of each side, the same number of both."""
     by_version: dict[int, list[InstanceData]] = {}
     for one in instances:
         by_version.setdefault(one.version_id, []).append(one)
@@ -128,8 +127,8 @@ def _traits(project_id: int, instances: list[InstanceData]) -> dict[int, Traits]
 def _find_verdict(
     standing: ModelVerdicts, a: Deployment, b: Deployment
 ) -> tuple[Verdict | None, bool]:
-    """The verdict on this pair: the one that stands, which is read already, or an earlier one; and
-    whether they were compared only the other way round."""
+    """The verdict on this pair, current or earlier; and whether only the opposite comparison
+    exists."""
     stands = standing.verdicts.get(b.pk)
     return (stands, False) if stands and stands.baseline_id == a.pk else find_pair_verdict(a, b)
 

@@ -18,22 +18,22 @@ CHANGES_SHOWN = 12
 
 @dataclass
 class FleetVerdicts:
-    """What stands now for each deployment that is live or has an open alert, and what was said anew
+    """Current verdicts of deployments that are live or have an open alert, and verdict changes
     since the start of the range."""
 
     current: dict[int, Verdict]
     changes: Sequence[Verdict]
     accepted: set[int] = field(default_factory=set)
-    """Deployments whose version somebody accepted as the new normal."""
+    """Deployments whose version an operator accepted as new baseline."""
 
 
 def read_fleet_verdicts(
     *, project_id: int, start_minute: int, environment: str = "", alerts: bool = True
 ) -> FleetVerdicts:
-    """Standing verdicts of live deployments by deployment, and changes of verdict inside the range,
-    newest first.
+    """Current verdicts of live deployments by deployment, and verdict changes in the range, newest
+    first.
 
-    `alerts` says whether the project has an open alert at all."""
+    `alerts` states whether the project has an open alert."""
     of_live = Q(deployment__ended_minute=None)
     if alerts:
         of_live |= Q(deployment__in=query_open_alerts(project_id=project_id).values("deployment"))
@@ -68,20 +68,20 @@ def read_fleet_verdicts(
 
 
 def list_open_alerts(*, project_id: int) -> list[Alert]:
-    """Alerts that are not resolved, newest first."""
+    """Unresolved alerts, newest first."""
     return list(
         query_open_alerts(project_id=project_id).select_related("deployment").order_by("-opened_at")
     )
 
 
 def query_open_alerts(*, project_id: int) -> QuerySet[Alert]:
-    """The same as a condition."""
+    """The same as a query condition."""
     return Alert.objects.filter(project_id=project_id).exclude(state=AlertState.RESOLVED)
 
 
 def _is_change(row: Verdict, since: datetime) -> bool:
-    """A first verdict counts unless it only says that there is nothing to say yet; one that an open
-    alert outlives changes nothing."""
+    """A first verdict counts as a change unless it is NOT ENOUGH DATA. A verdict that an open alert
+    outlives is not a change."""
     if row.current and getattr(row, "open_alert", None) and not rank_severity(row.kind):
         return False
     before = row.previous_kind or VerdictKind.NOT_ENOUGH_DATA

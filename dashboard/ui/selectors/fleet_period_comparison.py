@@ -1,5 +1,5 @@
-"""Whether each model of a project is better than in the four weeks before, in a number of queries
-that does not grow with the models."""
+"""28-day trend of each model of a project, in a number of queries that does not depend on the
+number of models."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ from dashboard.ui.charts.period_comparison.text import (
 from dashboard.vocabulary import numbers
 
 CACHE_TTL_S = 15 * 60
-"""Seconds for which what was added up is kept."""
+"""Lifetime of cached sums, in seconds."""
 ANSWER_ORDER: list[Answer] = ["worse", "mixed", "better", "same", "unknown", "early"]
 ModelPeriods = tuple[str, PeriodComparison]
-"""The environment that a model is told of, and its two periods there."""
+"""The environment for which a model is reported, and its two periods in that environment."""
 ANSWER_LABELS: dict[Answer, str] = {
     "worse": "worse",
-    "mixed": "better in part, worse in part",
+    "mixed": "mixed",
     "better": "better",
-    "same": "as before",
+    "same": "no change",
     "unknown": "not comparable",
-    "early": "with too little history",
+    "early": "not enough history",
 }
 
 
 @dataclass(frozen=True)
 class ModelPeriodComparison:
-    """One model: the answer, its sentence, and the numbers of its busiest region, which only a
-    compared model has."""
+    """One model: the answer, its sentence, and the values of its busiest region, if the model can
+    be compared."""
 
     model: WatchedModel
     environment: str
@@ -66,12 +66,12 @@ class ModelPeriodComparison:
 
     @property
     def word(self) -> str:
-        """The answer in words."""
+        """The answer as text."""
         return ANSWER_LABELS[self.answer]
 
     @property
     def mark(self) -> str:
-        """The name of its shape."""
+        """Name of the icon."""
         return (
             self.answer
             if self.answer in ("better", "worse")
@@ -82,30 +82,30 @@ class ModelPeriodComparison:
 
     @property
     def numbers(self) -> list[tuple[str, PeriodRow | None]]:
-        """The cells of its row, each with its name."""
+        """The cells of the row, each with its name."""
         return [("p50", self.p50), ("p99", self.p99), ("Served compiled", self.served)]
 
 
 @dataclass(frozen=True)
 class FleetPeriodComparison:
-    """Every model, what is worse first, and what was counted of all of them."""
+    """All models, regressions first, and the counts of all models."""
 
     models: list[ModelPeriodComparison]
     counted: str
 
     @property
     def compared(self) -> list[ModelPeriodComparison]:
-        """Models of which something can be said."""
+        """Models with a result."""
         return [one for one in self.models if one.p50]
 
     @property
     def others(self) -> list[ModelPeriodComparison]:
-        """Models of which nothing can be said yet, each with its reason."""
+        """Models without a result, each with its reason."""
         return [one for one in self.models if not one.p50]
 
     @property
     def headline(self) -> str:
-        """How many models have which answer."""
+        """Number of models for each answer."""
         answers = Counter(one.answer for one in self.models)
         said = [
             f"{numbers.number(answers[answer])} {ANSWER_LABELS[answer]}"
@@ -113,17 +113,17 @@ class FleetPeriodComparison:
             if answers[answer]
         ]
         return (
-            f"Of {numbers.plural(len(self.models), 'model')}: {', '.join(said)}."
+            f"{numbers.plural(len(self.models), 'model')}: {', '.join(said)}."
             if said
-            else "No model was called in these 56 days."
+            else "No calls in the last 56 days."
         )
 
 
 def read_fleet_period_comparison(
     *, project: Project, environment: str, today: int
 ) -> FleetPeriodComparison:
-    """Six queries, four without history, fewer than that from what is kept. Where no environment is
-    named, a model is told of in the one in which it has the most calls."""
+    """Six queries, four without history, fewer with cached sums. Without an environment, each model
+    is reported in the environment with most of its calls."""
     found = _read_cached(project, environment, today)
     models, none = (
         WatchedModel.objects.filter(project=project).order_by("name"),
@@ -135,15 +135,15 @@ def read_fleet_period_comparison(
     known = any(row.answer != "early" for row in rows)
     counted = (
         _format_counts(project, environment, today) if known else ""
-    )  # none before the first call is no improvement since
+    )  # without history, an empty list is not an improvement
     return FleetPeriodComparison(
         sorted(rows, key=lambda row: ANSWER_ORDER.index(row.answer)), counted
     )
 
 
 def _read_cached(project: Project, environment: str, today: int) -> dict[int, ModelPeriods]:
-    """By model. The days are over and change only by what comes late, and every look at a large
-    fleet would add up 200,000 hours."""
+    """Cached by model. Past days change only by late reports, and each request for a large fleet
+    would add up 200,000 hours."""
     asked = f"{__version__} {project.pk} {today} {environment}"
     key = f"fleet-weeks-{blake2b(asked.encode(), digest_size=12).hexdigest()}"
     found: dict[int, ModelPeriods] | None = cache.get(key)
@@ -190,7 +190,7 @@ def _model_weeks(
 
 
 def _format_counts(project: Project, environment: str, today: int) -> str:
-    """Alerts and deployments of both periods, of every model together."""
+    """Alerts and deployments of both periods, for all models together."""
     middle, first = today - PERIOD_DAYS, today - 2 * PERIOD_DAYS
     runs = Deployment.objects.filter(
         project=project, started_minute__gte=first * 1440, started_minute__lt=today * 1440

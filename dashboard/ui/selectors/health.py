@@ -1,5 +1,5 @@
-"""What the Health page shows: the line of the whole installation, and what became of one project's
-reports and messages."""
+"""Data of the Health page: state of the installation, and the reports and notifications of one
+project."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ FAST_ANSWER_S = 0.01
 MAX_LISTED = 20
 BAR_WIDTH, BAR_GAP, CHART_HEIGHT = 10, 2, 56
 LOSSES = {
-    "missing": "windows that never came",
-    "rejected_windows": "windows that were refused",
-    "truncated_events": "events over the limit of a window",
-    "spool_errors": "failures of the disk they wait on",
-    "internal_errors": "failures of the agent itself",
-    "merged_windows": "windows that were merged while the dashboard was away",
+    "missing": "missing report intervals",
+    "rejected_windows": "rejected report intervals",
+    "truncated_events": "events over the limit of a report interval",
+    "spool_errors": "errors of the disk buffer",
+    "internal_errors": "internal agent errors",
+    "merged_windows": "report intervals merged while the dashboard was unreachable",
 }
-"""What an agent says that it lost; the last is no loss of counts, only of minutes."""
+"""Losses that agents report. Merged intervals lose no counts, only the separation by minute."""
 
 
 @dataclass(frozen=True)
 class HourBar:
-    """An hour of the chart: what was taken and refused, and how high that is drawn."""
+    """One hour of the chart: accepted and refused reports, with the heights of their bars."""
 
     at: datetime
     taken: int
@@ -84,24 +84,24 @@ class HourBar:
 
     @property
     def taken_y(self) -> float:
-        """Where the bar begins, from above."""
+        """Top of the bar."""
         return CHART_HEIGHT - self.taken_high
 
     @property
     def refused_y(self) -> float:
-        """Where the bar on top of it begins."""
+        """Top of the bar for refused reports."""
         return CHART_HEIGHT - self.taken_high - self.refused_high
 
 
 @dataclass(frozen=True)
 class HealthData:
-    """The whole page."""
+    """Data of the page."""
 
     checks: list[Check]
     workers: list[tuple[Heartbeat, str]]
     waiting: int
     waiting_here: int
-    """Reports of this project among them, counted up to its quota."""
+    """Waiting reports of this project, counted up to its quota."""
     quota: dict[str, float]
     bars: list[HourBar]
     taken: int
@@ -113,7 +113,7 @@ class HealthData:
     processes: list[tuple[InstanceState, int]]
     """Processes that reported in the last half hour, by state."""
     helpers: list[tuple[str, int]]
-    """Those that only help a job, by role."""
+    """Helpers of jobs, by role."""
     losses: list[tuple[Instance, list[tuple[str, int]]]]
     deliveries: dict[str, int]
     oldest_delivery: datetime | None
@@ -123,51 +123,51 @@ class HealthData:
     storage: list[tuple[StorageMeasure, int]]
     over: list[tuple[LimitOverflow, int, str]]
     saturated: LimitOverflow | None
-    """Hours with a counter that reached its largest value."""
+    """Hours with a counter that reached its maximum."""
 
     @property
     def counter_most(self) -> int:
-        """The value at which counters stop."""
+        """Maximum of counters."""
         return COUNTER_MAX
 
     @property
     def most_taken(self) -> int:
-        """The reports of the highest bar, which is as high as the chart."""
+        """Reports of the highest bar, which has the height of the chart."""
         return max((bar.taken + bar.refused for bar in self.bars), default=0)
 
     @property
     def wrong(self) -> list[Check]:
-        """The checks that failed."""
+        """Failed checks."""
         return [check for check in self.checks if not check.ok]
 
     @property
     def database(self) -> Check:
-        """How long the database takes to answer."""
+        """Latency of the database."""
         return self._found("database")
 
     @property
     def inbox(self) -> Check:
-        """How long the oldest report has waited."""
+        """Age of the oldest waiting report."""
         return self._found("inbox")
 
     @property
     def redis(self) -> str:
-        """What the workers that live say of Redis."""
+        """State of Redis, as the live workers report it."""
         if settings.EMBEDDED:
-            return "not used by the embedded mode"
+            return "not used in embedded mode"
         alive = [worker for worker, state in self.workers if state != "gone"]
         if not alive:
-            return "not known: no worker tells"
+            return "unknown: no worker reports"
         return (
-            f"{self.redis_away} does not answer; workers sweep without it"
+            f"{self.redis_away} does not respond; workers poll without Redis"
             if self.redis_away
             else "answers"
         )
 
     @property
     def redis_away(self) -> str:
-        """Host and port of a Redis that a worker cannot use, empty if all can: it is well without,
-        and whoever runs it should know."""
+        """Host and port of a Redis that a worker cannot reach; empty if all workers can. The
+        installation works without Redis, but the operator should know."""
         return next(
             (worker.broker for worker, state in self.workers if state != "gone" and worker.broker),
             "",
@@ -175,8 +175,7 @@ class HealthData:
 
     @property
     def answers_in(self) -> str:
-        """Seconds the database takes, coarse enough that a page that is fetched again is mostly the
-        same."""
+        """Latency of the database in seconds, rounded so that a polled page rarely changes."""
         took = self.database.value or 0.0
         return (
             f"<{numbers.SPACE}{numbers.duration(FAST_ANSWER_S)}"
@@ -189,14 +188,14 @@ class HealthData:
 
     @property
     def last_fold(self) -> datetime | None:
-        """When any worker last ended a fold."""
+        """Time when any worker last completed a run."""
         return max(
             (worker.folded_at for worker, _ in self.workers if worker.folded_at), default=None
         )
 
 
 def read_health_data(*, project: Project) -> HealthData:
-    """Read from the database in a number of questions that does not grow."""
+    """Reads the page in a fixed number of queries."""
     bars, taken, taken_bytes = _bars(project)
     elsewhere = count_poison_reports() - (here := count_poison_reports(project))
     waiting = Delivery.objects.filter(project=project, state=DeliveryState.WAITING)
@@ -281,7 +280,7 @@ def _bars(project: Project) -> tuple[list[HourBar], int, int]:
 
 
 def _count_refusals(project: Project) -> list[tuple[str, str, int, int]]:
-    """Code, meaning, how many in this hour and in the day, the most frequent first."""
+    """Code, meaning, and counts of this hour and of the last day, most frequent first."""
     meanings: dict[str, Any] = {code: meaning for code, (_, meaning) in ERROR_CODES.items()} | dict(
         REJECTED_CODES
     )
@@ -304,7 +303,7 @@ def _processes(project: Project) -> list[tuple[InstanceState, int]]:
 
 
 def _losses(project: Project) -> list[tuple[Instance, list[tuple[str, int]]]]:
-    """Instances that lost something, the newest first."""
+    """Instances that reported losses, newest first."""
     newest = for_project(Sender, project).filter(missing__gt=0).order_by("-last_seen_at")
     missing = dict(newest.values_list("instance_id", "missing")[:MAX_LISTED])
     lost = Q(instance_id__in=missing)
@@ -332,9 +331,9 @@ def _list_runtime_versions() -> list[tuple[str, str]]:
         [version] = cursor.fetchone()
     engine = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
     mode = (
-        "embedded: one process does everything"
+        "embedded: one process runs all parts"
         if settings.EMBEDDED
-        else "full: web, worker and beat apart"
+        else "full: separate web, worker and beat"
     )
     return [
         ("compilewatch", __version__),

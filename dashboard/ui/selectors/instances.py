@@ -1,5 +1,5 @@
-"""What the Instances page reads: who reported in the range, how each did beside its version, and
-what the bad ones have in common."""
+"""Data of the Instances page: instances that reported in the range, their comparison with their
+version, and common traits of degraded instances."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ InstanceWithState = tuple[Instance, InstanceState]
 
 @dataclass(frozen=True)
 class InstancesQuery:
-    """What the address asks for; empty means any."""
+    """Parameters of the URL; empty values match everything."""
 
     slots: Slots
     since: datetime
@@ -56,7 +56,7 @@ class InstancesQuery:
 
 @dataclass
 class InstancesData:
-    """One page of the instances that fit, and what may be chosen."""
+    """One page of matching instances, and the filter values."""
 
     environment: str
     deployments: list[Deployment]
@@ -67,29 +67,29 @@ class InstancesData:
     missing: dict[str, int] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
     helpers: list[Instance] = field(default_factory=list)
-    """Processes that only help a job and report now."""
+    """Helpers of jobs that report now."""
     bad: list[int] = field(default_factory=list)
     good: list[int] = field(default_factory=list)
 
     @property
     def states(self) -> Counter[InstanceState]:
-        """Instances by state, whatever state is asked for."""
+        """Number of instances by state, independent of the state filter."""
         return Counter(state for _, state in self.everyone)
 
     @property
     def counted(self) -> int:
-        """How many are instances; one that only starts is none yet."""
+        """Number of instances; a process that only starts is not counted."""
         return sum(is_counted(row) for row, _ in self.everyone)
 
     @property
     def groups(self) -> Groups:
-        """What belongs together."""
+        """Filter values that belong together."""
         return Groups([*(row for row, _ in self.everyone), *self.helpers])
 
 
 def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> InstancesData:
-    """A fixed number of queries: three for the list, four for the strips, one for what differs
-    where some are bad and some are not."""
+    """A fixed number of queries: three for the list, four for the strips, one for the trait
+    differences if some instances are degraded and some are not."""
     deployments = list_model_deployments(project_id=model.project_id, model_id=model.pk)
     environment = _environment(deployments, asked.environment)
     now = clock.now()
@@ -135,8 +135,7 @@ def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> Instan
 
 
 def _compare(facts: InstancesData, project_id: int) -> None:
-    """The bad ones first, so that none of them is left out where there are more than are
-    compared."""
+    """Degraded instances first, so that the limit on compared instances drops none of them."""
     facts.bad = [row.pk for row, state in facts.everyone if state in BAD_STATES]
     facts.good = [
         row.pk
@@ -153,7 +152,7 @@ def _compare(facts: InstancesData, project_id: int) -> None:
 
 
 def _environment(deployments: list[Deployment], asked: str) -> str:
-    """The one that is asked for, else that of the newest deployment."""
+    """The requested version, else that of the newest deployment."""
     known = [deployment.environment for deployment in deployments]
     return asked if asked in known else next(iter(known), asked)
 
@@ -173,8 +172,8 @@ def _matches_query(row: Instance, asked: InstancesQuery) -> bool:
 def _sort_pairs(
     pairs: list[InstanceWithState], helpers: list[Instance], asked: InstancesQuery
 ) -> list[InstanceWithState]:
-    """In the order that is asked for, the processes of one server next to each other, at the place
-    of the first of them."""
+    """Sorts in the requested order. Processes of one server stay together, at the position of the
+    first of them."""
     groups = Groups([*(row for row, _ in pairs), *helpers])
     ranks = {row.pk: _rank(row, state, asked.sort) for row, state in pairs}
     first: dict[Server, tuple[float | str | int, ...]] = {}

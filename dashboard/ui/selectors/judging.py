@@ -1,4 +1,4 @@
-"""What the Judging page reads: what was chosen, what was learned, and who changed what."""
+"""Data of the Detection page: settings, learned variance, and change history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ MODELS_LISTED = 500
 
 @dataclass(frozen=True)
 class DetectionData:
-    """Everything the page shows; `of_project` are the choices below those of the model."""
+    """Data of the page; `of_project` are the project's settings, which apply below those of the
+    model."""
 
     project: Project
     model: WatchedModel | None
@@ -70,8 +71,8 @@ def _changes(project: Project, model: WatchedModel | None) -> list[AuditEntry]:
 
 
 def list_changed_settings(entry: AuditEntry) -> list[tuple[str, Any, Any]]:
-    """Name, before and after of every setting that an entry tells of; None where the layer below
-    held."""
+    """Name, old and new value of each setting in an audit entry; None means that the lower layer
+    applied."""
     before, after = (side if isinstance(side, dict) else {} for side in (entry.before, entry.after))
     return [
         (name, before.get(name), after.get(name)) for name in sorted({*before, *after} - {"model"})

@@ -1,5 +1,5 @@
-"""What the Switch page shows: who asked for what, which instances applied it, and what changed
-since; and what other pages say of it."""
+"""Data of the Kill switch page: requests, instances that applied them, and changes since
+activation; and the notices on other pages."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from dashboard.projects.command_key import derive_command_key
 
 MAX_SWITCHES_SHOWN, MAX_INSTANCES = 10, 200
 RECEIPT_LABELS = {
-    "ready": "would follow",
-    "accepted": "has taken it",
-    "applied": "in force",
-    "ended": "as before",
+    "ready": "ready",
+    "accepted": "accepted",
+    "applied": "active",
+    "ended": "ended",
     "refused": "refused",
 }
 
@@ -32,8 +32,7 @@ RECEIPT_LABELS = {
 def list_live_kill_switches(
     *, project_id: int, model_id: int | None = None, environment: str = ""
 ) -> list[Switch]:
-    """What is switched now, in a project, of a model or in an environment; the oldest first, in one
-    query."""
+    """Active overrides of a project, a model or an environment, oldest first, in one query."""
     rows = Switch.objects.filter(project_id=project_id, ended_at=None)
     if model_id is not None:
         rows = rows.filter(version__model_id=model_id)
@@ -44,7 +43,7 @@ def list_live_kill_switches(
 
 @dataclass
 class KillSwitchInstance:
-    """One process that reports, and its newest word."""
+    """One reporting process and its latest receipt."""
 
     instance: Instance
     verbs: list[str]
@@ -52,18 +51,18 @@ class KillSwitchInstance:
 
     @property
     def name(self) -> str:
-        """How people call it."""
+        """Display name of the process."""
         return process_name(self.instance)
 
     @property
     def says(self) -> str:
-        """What became of the newest command."""
+        """State of the latest command."""
         return RECEIPT_LABELS.get(self.receipt.state, "") if self.receipt else ""
 
 
 @dataclass
 class KillSwitchData:
-    """Everything on it."""
+    """Data of the page."""
 
     model: WatchedModel
     environment: str
@@ -76,12 +75,12 @@ class KillSwitchData:
     versions: list[str]
     refused: int
     symmetric: int = 0
-    """How many would follow a command that another job signed."""
+    """Number of instances that would accept a command signed by another job."""
     changes: list[tuple[str, float | None, float | None]] = field(default_factory=list)
 
 
 def read_kill_switch_data(*, model: WatchedModel, environment: str) -> KillSwitchData:
-    """In eight queries at most."""
+    """Reads the page in at most eight queries."""
     live = (
         Instance.objects.filter(model=model, last_seen_at__gte=clock.now() - MAX_REPORT_AGE)
         .exclude(where_helping())
@@ -127,13 +126,13 @@ def read_kill_switch_data(*, model: WatchedModel, environment: str) -> KillSwitc
         symmetric=sum(uses_symmetric_key(row.instance) for row in rows),
     )
     if now is not None:
-        page.changes = _changes(now, [row.instance.pk for row in rows if row.says == "in force"])
+        page.changes = _changes(now, [row.instance.pk for row in rows if row.says == "active"])
     return page
 
 
 def _changes(switch: Switch, instances: list[int]) -> list[tuple[str, float | None, float | None]]:
-    """p95, memory and failed calls: in the minutes before, and in the last ones on the instances
-    where it is in force."""
+    """p95, memory and failed calls: in the minutes before the override, and in the latest minutes
+    of the instances with the active override."""
     place: dict[str, Any] = {"version_id": switch.version_id, "environment": switch.environment}
     present = measure_recent(project_id=switch.project_id, **place, instances=instances)
     return [

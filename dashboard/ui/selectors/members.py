@@ -1,5 +1,5 @@
-"""What Settings > Members and Settings > Keys read: members, open invitations, keys of every
-kind."""
+"""Data of Settings > Members and Settings > Keys: members, open invitations, and keys of all
+scopes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dashboard.projects.selectors import for_project, list_live_keys
 
 REVOKED_KEY_RETENTION = timedelta(days=30)
 ROLE_DESCRIPTIONS = {
-    Role.VIEWER: "looks at everything",
-    Role.OPERATOR: "also acts on alerts, chooses baselines, announces maintenance",
-    Role.ADMIN: "also makes keys, channels and members, and changes settings",
+    Role.VIEWER: "read-only access to all pages",
+    Role.OPERATOR: "also acts on alerts, chooses baselines, schedules maintenance",
+    Role.ADMIN: "also manages keys, channels, members and settings",
 }
 
 
 @dataclass(frozen=True)
 class MembersData:
-    """The whole page."""
+    """Data of the page."""
 
     members: list[Member]
     invitations: list[Invitation]
@@ -30,13 +30,12 @@ class MembersData:
 
     @property
     def roles(self) -> list[tuple[str, str, str]]:
-        """Every role with what it may do, the least first."""
+        """All roles with their permissions, lowest first."""
         return [(role.value, role.label, means) for role, means in ROLE_DESCRIPTIONS.items()]
 
     @property
     def only_admin(self) -> int | None:
-        """The person who may neither go nor lose the role, because nobody else would administer the
-        project."""
+        """The only admin, who can neither leave nor lose the role."""
         admins = [
             member.user_id
             for member in self.members
@@ -52,13 +51,13 @@ def read_members_data(*, project: Project, me: User) -> MembersData:
 
 
 def list_revoked_keys(*, project: Project) -> list[Key]:
-    """What was revoked lately, newest first."""
+    """Recently revoked keys, newest first."""
     rows = for_project(Key, project).filter(revoked_at__gt=clock.now() - REVOKED_KEY_RETENTION)
     return list(rows.select_related("created_by").order_by("-revoked_at")[:50])
 
 
 def list_active_keys(*, project: Project) -> list[Key]:
-    """Keys that are not revoked, with who made them."""
+    """Keys that are not revoked, with their creators."""
     return list(
         list_live_keys(project).select_related("created_by").order_by("kind", "-created_at", "-pk")
     )

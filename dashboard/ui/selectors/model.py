@@ -1,5 +1,5 @@
-"""What the Model page reads across the stages: which version is judged against which, and
-everything both did."""
+"""Data of the Model page across the stages: the evaluated pair of versions, and the data of all
+versions."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ DEPLOYMENT_MARGIN_MINUTES = 60
 
 @dataclass(frozen=True)
 class ModelQuery:
-    """What the address of the page asks for; empty means the page decides."""
+    """Parameters of the URL; the page chooses empty values."""
 
     window: TimeBins
     environment: str = ""
     region: str = ""
     version_id: int | None = None
     tabled: tuple[int, ...] = ()
-    """The versions of the table's page."""
+    """The versions on this page of the table."""
 
     @property
     def hourly(self) -> bool:
@@ -79,7 +79,7 @@ class ModelQuery:
 
 @dataclass
 class ModelVerdicts:
-    """Who is judged against whom in one environment, and what was said."""
+    """The evaluated pair in one environment, and its verdicts."""
 
     environment: str
     environments: list[str]
@@ -88,12 +88,12 @@ class ModelVerdicts:
     judged: Deployment | None
     baseline: ModelVersion | None
     all_deployments: bool = True
-    """False where there are more of them than are read, so that the first of a version may be
-    missing."""
+    """False if there are more deployments than the limit, so that the first deployment of a version
+    may be missing."""
 
     @property
     def verdict(self) -> Verdict | None:
-        """What is said now about the judged deployment."""
+        """The current verdict of the evaluated deployment."""
         return self.verdicts.get(self.judged.pk) if self.judged else None
 
     @property
@@ -106,7 +106,7 @@ class ModelVerdicts:
 
     @property
     def pair(self) -> tuple[int | None, int | None]:
-        """Judged and baseline, as version ids."""
+        """Evaluated version and baseline, as version IDs."""
         return (
             self.judged.version_id if self.judged else None,
             self.baseline.pk if self.baseline else None,
@@ -114,7 +114,7 @@ class ModelVerdicts:
 
     @property
     def listed(self) -> list[int]:
-        """The judged version, its baseline, then the newest others, as many as a page lists."""
+        """The evaluated version, its baseline, then the newest others, up to the size of a page."""
         return list(
             dict.fromkeys(
                 id
@@ -124,7 +124,7 @@ class ModelVerdicts:
         )
 
     def drawn(self, wanted: Sequence[int]) -> list[VersionStyle]:
-        """How each of these versions is drawn; a chart takes six."""
+        """Style of each of these versions; a chart shows up to six."""
         names = {id: deployment.version.name for id, deployment in self.latest.items()}
         if self.baseline:
             names.setdefault(self.baseline.pk, self.baseline.name)
@@ -138,7 +138,7 @@ class ModelVerdicts:
 
 @dataclass
 class ModelData:
-    """Everything the page shows."""
+    """Data of the page."""
 
     model: WatchedModel
     asked: ModelQuery
@@ -163,7 +163,7 @@ class ModelData:
 
     @property
     def accepted(self) -> BaselineChoice | None:
-        """The acceptance of the judged version, if there is one."""
+        """The acceptance of the evaluated version, if any."""
         return (
             self.chosen.accepted.get(self.standing.judged.version_id)
             if self.standing.judged
@@ -174,8 +174,8 @@ class ModelData:
 def read_model_data(
     *, model: WatchedModel, asked: ModelQuery, standing: ModelVerdicts | None = None
 ) -> ModelData:
-    """Reads the page in a fixed number of queries, however long the history is; `standing` where it
-    is read already."""
+    """Reads the page in a fixed number of queries, independent of the length of the history;
+    `standing` avoids a second read of the verdicts."""
     standing = standing or read_model_verdicts(
         model=model, environment=asked.environment, version_id=asked.version_id
     )
@@ -238,9 +238,9 @@ def read_model_data(
 def _read_events(
     model: WatchedModel, standing: ModelVerdicts, version_ids: Sequence[int], window: TimeBins
 ) -> tuple[list[CompileEvent], list[Alert], list[DeploymentMark], BaselineChoices]:
-    """In one query: the newest compilations of the window, alerts that are not resolved and those
-    of the window, the newest first, what CI told of it, the oldest first, and which baseline
-    operators chose."""
+    """One query for four lists: the latest compilations of the window; unresolved alerts and those
+    of the window, newest first; deployments that CI recorded in the window, oldest first; and the
+    baselines that operators chose."""
     project, environment = model.project_id, standing.environment
     first, last = clock.at_minute(window.first), clock.at_minute(window.last)
     compiled: dict[str, Any] = {
@@ -253,7 +253,7 @@ def _read_events(
     )
     warned = warned.exclude(cause=AlertCause.FLEET_SILENCE).filter(
         ~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first)
-    )  # before the newest are taken: an open one may be old
+    )  # Sorted before the limit applies, because an open alert may be old.
     events, alerts, posted, choices = fetch_objects_together(
         list_newest_compile_events(
             **compiled, first=window.first, last=window.last + 1, most=MAX_EVENTS_SHOWN
@@ -286,8 +286,8 @@ def read_model_verdicts(
     version_id: int | None = None,
     always: Sequence[int] = (),
 ) -> ModelVerdicts:
-    """Deployments and verdicts; the judged one is what the address names, else the most urgent,
-    else the newest that is live."""
+    """Deployments and verdicts. The evaluated deployment is the one from the URL, else the most
+    urgent, else the newest live deployment."""
     everywhere = list_model_deployments(
         project_id=model.project_id, model_id=model.pk, always=tuple(always)
     )
@@ -315,8 +315,8 @@ def read_model_verdicts(
 def _verdicts(
     model: WatchedModel, version_id: int | None, always: Sequence[int]
 ) -> dict[int, Verdict]:
-    """What stands for each deployment. Evidence is large, and only one is shown: it comes along for
-    those that may be."""
+    """Current verdicts of the deployments. Evidence is large and only one is shown, so it is read
+    only for candidates."""
     shown = Q(deployment__ended_minute=None) | Q(
         deployment__version_id__in=[id for id in (version_id, *always) if id is not None]
     )
@@ -350,7 +350,7 @@ def _urgency(
 def _baseline(
     here: list[Deployment], judged: Deployment | None, verdicts: Mapping[int, Verdict]
 ) -> ModelVersion | None:
-    """What the verdict compared with; without a verdict the version that was deployed before."""
+    """The baseline of the verdict, or without a verdict the previously deployed version."""
     if judged is None:
         return None
     verdict = verdicts.get(judged.pk)
@@ -364,8 +364,8 @@ def _baseline(
 
 
 def _clip_spans(standing: ModelVerdicts, wanted: Sequence[int], span: Span) -> dict[int, Span]:
-    """The versions with data in the span, each over as much of it as it was deployed: a year is
-    long, most versions are not."""
+    """The versions with data in the span, each with the part in which it was deployed: a year is
+    long, but most versions are live for a short part."""
     newest: dict[int, int] = {}
     oldest: dict[int, int] = {}
     for deployment in standing.deployments:

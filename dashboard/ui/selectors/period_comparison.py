@@ -1,5 +1,5 @@
-"""What the weeks before are compared with: calls by day, starts, deployments and ROLL BACK alerts
-of both periods."""
+"""Data of the 28-day trend: daily calls, starts, deployments and ROLL BACK alerts of both
+periods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_STARTS = 5000
 
 @dataclass(frozen=True)
 class PeriodData:
-    """Everything the comparison shows; the periods are whole days in UTC."""
+    """Data of the comparison; the periods are whole days in UTC."""
 
     model: WatchedModel
     environment: str
@@ -38,7 +38,7 @@ class PeriodData:
 
 
 def read_period_data(*, model: WatchedModel, environment: str, today: int) -> PeriodData:
-    """Seven queries, however long the history is."""
+    """Seven queries, independent of the length of the history."""
     first = today - 2 * PERIOD_DAYS
     days = read_series_days(
         project_id=model.project_id,

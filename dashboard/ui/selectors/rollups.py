@@ -1,5 +1,4 @@
-"""Calls, processes and memory of versions, as the Model page draws and lists them: everything that
-is added up, in one query."""
+"""Calls, processes and memory of versions for the Model page: all sums in one query."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from dashboard.fleet.selectors.versions.version_series import (
 
 @dataclass(frozen=True)
 class Rollups:
-    """The points of the range, those of own last days, and the memory of the versions in the
+    """Points of the range, points of each last active day, and memory of the versions in the
     range."""
 
     calls: list[CallPoint]
@@ -35,7 +34,7 @@ class Rollups:
     own_processes: list[ProcessPoint]
     memory: dict[int, MemoryData]
     why_eager: dict[int, EagerBreakdown]
-    """Of the versions in the range, and of those outside it over their own last day."""
+    """Versions in the range, and versions outside the range over their last active day."""
 
 
 def read_rollups(
@@ -47,8 +46,8 @@ def read_rollups(
     own: Mapping[int, Span],
     hourly: bool,
 ) -> Rollups:
-    """`place` is the project and the environment; `spans` are of the versions in the range, `own`
-    of those outside it, by hours."""
+    """`place` is the project and the environment; `spans` are versions in the range, `own` versions
+    outside it, by hours."""
     drawn = {id: facts for id, facts in series.items() if facts.region == region}
     outside, project = list_scraped_versions(series.values()), place["project_id"]
     found = fetch_rows_together(

@@ -1,5 +1,4 @@
-"""What Settings > Messages reads: rules, maintenance, channels, and the messages that were given
-up."""
+"""Data of Settings > Notifications: rules, maintenance, channels, and failed notifications."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ MAX_DELIVERIES_LISTED = 50
 
 @dataclass(frozen=True)
 class DeadDeliveries:
-    """What one channel was not told: all of it, and what is still worth telling."""
+    """Failed notifications of one channel: all of them, and those that are still relevant."""
 
     channel_id: int
     name: str
@@ -31,7 +30,7 @@ class DeadDeliveries:
 
 @dataclass(frozen=True)
 class RulesData:
-    """The whole page."""
+    """Data of the page."""
 
     project: Project
     channels: list[Channel]
@@ -43,22 +42,22 @@ class RulesData:
 
     @property
     def given_up_count(self) -> int:
-        """All of them, listed or not."""
+        """Number of failed notifications, listed or not."""
         return sum(one.count for one in self.given_up_in)
 
     @property
     def sent_at_once(self) -> list[DeadDeliveries]:
-        """Channels to which several messages can be sent again."""
+        """Channels with several notifications to resend."""
         return [one for one in self.given_up_in if one.enabled and one.worth > 1]
 
     @property
     def off(self) -> list[Channel]:
-        """Channels that take no messages, with the reason."""
+        """Disabled channels, with the reason."""
         return [channel for channel in self.channels if not channel.enabled]
 
     @property
     def now_there(self) -> datetime:
-        """What a clock in the project's time zone shows."""
+        """Current time in the project's time zone."""
         return clock.now().astimezone(get_time_zone(self.project))
 
 

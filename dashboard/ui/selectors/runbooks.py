@@ -1,5 +1,4 @@
-"""What Settings > Roll back reads: every model with what its owners wrote, and the one that is
-being written."""
+"""Data of Settings > Runbooks: all models with their runbooks, and the runbook in the form."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ class RunbookRow:
 
 @dataclass(frozen=True)
 class RunbooksData:
-    """The whole page; `chosen` is the model whose form is open."""
+    """Data of the page; `chosen` is the model whose form is open."""
 
     rows: list[RunbookRow]
     chosen: RunbookRow | None
@@ -32,7 +31,7 @@ class RunbooksData:
 
 
 def read_runbooks_data(*, project: Project, model_id: int | None) -> RunbooksData:
-    """Three queries. Without a choice the form is of the first model that has no guide."""
+    """Three queries. Without a choice, the form shows the first model without a runbook."""
     models = for_project(WatchedModel, project).exclude(name=OTHER)
     guides = {guide.model_name: guide for guide in for_project(RollbackGuide, project)}
     rows = [RunbookRow(model, guides.get(model.name)) for model in models.order_by("name", "pk")]

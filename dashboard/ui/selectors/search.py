@@ -1,5 +1,4 @@
-"""What the search finds in a project: models, versions, findings, instances and alerts, each in one
-query."""
+"""Search of a project: models, versions, findings, instances and alerts, each in one query."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ _ALERT_NUMBER = re.compile(r"^(?:a-?)?([0-9]{1,9})$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SearchResults:
-    """What was found of each kind, the newest first; `more` names the kinds of which there is
-    more."""
+    """Results of each kind, newest first; `more` names the kinds with more results."""
 
     models: list[WatchedModel] = field(default_factory=list)
     versions: list[ModelVersion] = field(default_factory=list)
@@ -35,7 +33,7 @@ class SearchResults:
 
     @property
     def count(self) -> int:
-        """How many rows are shown."""
+        """Number of results."""
         return sum(
             len(rows)
             for rows in (self.models, self.versions, self.findings, self.instances, self.alerts)
@@ -43,15 +41,14 @@ class SearchResults:
 
 
 def normalize_search_text(text: str) -> str:
-    """What is searched for: at most so long, without what surrounds it."""
+    """The search text without surrounding spaces, up to the maximum length."""
     return " ".join(text[:MAX_TEXT_LENGTH].split())
 
 
 def project_search(
     *, project_id: int, text: str, each: int = MAX_RESULTS_PER_KIND
 ) -> SearchResults:
-    """Rows in which every word of the text stands somewhere; the text of an alert's number finds
-    that alert first."""
+    """Rows that contain all words of the text; the number of an alert returns that alert first."""
     words = text.split()[:MAX_WORDS]
     if not words:
         return SearchResults()

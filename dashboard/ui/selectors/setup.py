@@ -1,5 +1,4 @@
-"""What the Setup page shows: keys, channels with their last message, and whether the first report
-has come."""
+"""Data of the Setup page: keys, channels with their latest notification, and the first report."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ RECENT_ARRIVAL_AGE = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Arrival:
-    """The newest sign of life: `instance` is set once its report has been folded."""
+    """The latest report; `instance` is set after the report is processed."""
 
     received_at: datetime | None
     instance: Instance | None
@@ -30,12 +29,12 @@ class Arrival:
 
     @property
     def name(self) -> str:
-        """How people call the process that reported last; empty where none is known."""
+        """Display name of the process that reported last; empty if unknown."""
         return process_name(self.instance) if self.instance else ""
 
     @property
     def starting(self) -> bool:
-        """Whether that process has neither called nor compiled anything yet."""
+        """True if the process has neither called nor compiled anything yet."""
         return (
             self.instance is not None
             and instance_state(self.instance, clock.now()) == InstanceState.STARTING
@@ -43,7 +42,7 @@ class Arrival:
 
     @property
     def lately(self) -> bool:
-        """Whether the newest came within the last minutes: what came hours ago does not arrive."""
+        """True if the latest report arrived within the last minutes."""
         return (
             self.instance is not None
             and clock.now() - self.instance.last_seen_at < RECENT_ARRIVAL_AGE
@@ -51,7 +50,7 @@ class Arrival:
 
 
 def read_arrival(*, project: Project) -> Arrival:
-    """Whether reports come in, in three queries."""
+    """State of the first report, in three queries."""
     senders = for_project(Sender, project)
     newest = senders.order_by("-last_seen_at").first()
     folded = (
@@ -66,12 +65,12 @@ def read_arrival(*, project: Project) -> Arrival:
 
 
 def query_ingest_keys(*, project: Project) -> QuerySet[Key]:
-    """Keys that still work and send reports; the others stand in the settings."""
+    """Active keys that send reports; Settings lists the other keys."""
     return list_live_keys(project).filter(kind="ing").select_related("created_by")
 
 
 def list_channels_with_last_delivery(*, project: Project) -> list[tuple[Channel, Delivery | None]]:
-    """Channels in order of their making, each with its newest message."""
+    """Channels in order of creation, each with its latest notification."""
     newest = Delivery.objects.filter(channel=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     channels = list(
         for_project(Channel, project).annotate(newest=Subquery(newest)).order_by("created_at", "pk")

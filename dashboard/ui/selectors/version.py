@@ -1,5 +1,5 @@
-"""What the Version page reads: where the version runs and what is said of it, how its processes
-started, compiled and served."""
+"""Data of the Version page: where the version runs, its verdicts, and its starts, compilations and
+calls."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from dashboard.vocabulary.severity import rank_severity
 
 MAX_DEPLOYMENTS = 60
 MAX_DAYS = 30
-"""Calls of a version that is older are those of its last days."""
+"""Calls of an older version are those of its last days."""
 BEFORE_DEPLOYMENT = timedelta(days=1)
-"""Compilations of a start come before the first minute with data."""
+"""Compilations of a start precede the first minute with data."""
 
 
 @dataclass(frozen=True)
 class VersionVerdict:
-    """The verdict that stands for a deployment."""
+    """The current verdict of a deployment."""
 
     kind: str
     sentence: str
@@ -54,32 +54,32 @@ class VersionVerdict:
 
 @dataclass(frozen=True)
 class OtherVersion:
-    """Another version, as far as it is named."""
+    """Another version, with the fields that pages name."""
 
     id: int
     name: str
     compared: bool
-    """Whether a verdict compares with it; else it is what was deployed before."""
+    """True if a verdict compares with it; otherwise it is the previously deployed version."""
 
 
 @dataclass(frozen=True)
 class VersionStatus:
-    """The deployment that the page is about, and what stands beside it."""
+    """The deployment of the page and its environment."""
 
     deployment: Deployment
     environments: list[str]
     times: int
-    """How often the version was deployed to this environment."""
+    """Number of deployments of the version to this environment."""
     said: VersionVerdict | None
     baseline: OtherVersion | None
     alert: int | None
     ranks_alert: int | None = None
-    """The same alert, where ranks of a job diverged."""
+    """The same alert, if ranks of a job diverged."""
 
 
 @dataclass
 class VersionData:
-    """Everything the page shows; `processes` hold those of the version, its baseline and others of
+    """Data of the page; `processes` are those of the version, its baseline and other versions of
     the model, newest first."""
 
     model: WatchedModel
@@ -99,12 +99,12 @@ class VersionData:
 
     @property
     def environment(self) -> str:
-        """Where the page looks."""
+        """The environment of the page."""
         return self.standing.deployment.environment
 
     @property
     def own(self) -> list[ProcessStart]:
-        """The version's own processes here."""
+        """Processes of the version in this environment."""
         return [
             one
             for one in self.processes
@@ -113,7 +113,7 @@ class VersionData:
 
     @property
     def theirs(self) -> list[ProcessStart]:
-        """Those of the baseline."""
+        """Processes of the baseline."""
         baseline = self.standing.baseline
         return [
             one
@@ -123,7 +123,7 @@ class VersionData:
 
     @property
     def own_calls(self) -> list[SeriesCalls]:
-        """The version's own series here."""
+        """Series of the version in this environment."""
         return [
             one
             for one in self.served
@@ -132,7 +132,7 @@ class VersionData:
 
     @property
     def first_minute(self) -> int:
-        """From when on its calls are counted."""
+        """Start of the counted calls."""
         newest = clock.minute_of(self.now.timestamp())
         return max(self.standing.deployment.started_minute, newest - MAX_DAYS * 1440)
 
@@ -140,8 +140,7 @@ class VersionData:
 def read_version_data(
     *, project_id: int, model_id: int, version_id: int, environment: str = ""
 ) -> VersionData | None:
-    """Reads the page in at most eleven queries; None where there is no such version, or nothing has
-    run of it."""
+    """Reads the page in at most eleven queries; None if the version does not exist or never ran."""
     rows = list(_deployments(project_id, model_id, version_id)[:MAX_DEPLOYMENTS])
     if not rows:
         return None
@@ -182,7 +181,7 @@ def read_version_data(
 
 
 def _deployments(project_id: int, model_id: int, version_id: int) -> QuerySet[Deployment]:
-    """Newest first, each with what is said of it, the version before it, and its newest open
+    """Deployments, newest first, each with its verdict, its previous version and its newest open
     alert."""
     rows = Deployment.objects.filter(
         project_id=project_id, model_id=model_id, version_id=version_id
@@ -212,7 +211,8 @@ def _deployments(project_id: int, model_id: int, version_id: int) -> QuerySet[De
 
 
 def _select_environment(rows: list[Deployment]) -> list[Deployment]:
-    """Those in the environment of the newest live deployment, else of the newest."""
+    """Deployments in the environment of the newest live deployment, else of the newest
+    deployment."""
     chosen = next((row for row in rows if row.ended_minute is None), rows[0])
     return [row for row in rows if row.environment == chosen.environment]
 
@@ -252,7 +252,7 @@ def _build_status(rows: list[Deployment], here: list[Deployment]) -> VersionStat
 
 
 def _answers(project_id: int, processes: list[ProcessStart]) -> list[ProcessCacheAnswers]:
-    """Of all of them: which one was warm is needed to say what a miss differs from."""
+    """All of them, because a miss is compared with a warm start."""
     since = min((one.started_at for one in processes), default=None)
     return (
         read_process_answers(

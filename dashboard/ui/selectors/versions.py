@@ -1,5 +1,5 @@
-"""Which versions of a model its table lists: a page of all that ever ran in an environment, in the
-order that was asked for."""
+"""Versions in the table of a model: one page of all versions of an environment, in the requested
+order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dashboard.ui.selectors.model import MAX_VERSIONS_LISTED, ModelVerdicts
 
 
 class VersionRun(NamedTuple):
-    """A version, and since when it ran there."""
+    """A version and the start of its first deployment."""
 
     id: int
     name: str
@@ -24,15 +24,14 @@ class VersionRun(NamedTuple):
 
 @dataclass(frozen=True)
 class VersionList:
-    """The versions of one page of the table, in their order, and how many there are in all."""
+    """The versions of one page of the table, in their order, and the total number."""
 
     ids: list[int]
     total: int
 
     @property
     def whole(self) -> bool:
-        """Whether every version is on this page, so that it can be sorted by what was counted of
-        each."""
+        """True if all versions are on this page, so that the table can be sorted by counts."""
         return self.total <= len(self.ids)
 
 
@@ -45,8 +44,8 @@ SORT_KEYS: dict[str, Callable[[VersionRun], Any]] = {
 def list_versions(
     *, model: WatchedModel, standing: ModelVerdicts, order: Order, page: int
 ) -> VersionList:
-    """Without a key of `KEYS` the judged version, its baseline, then the others from the newest
-    back; two queries where there are many."""
+    """Without a key of `KEYS`: the evaluated version, its baseline, then the others, newest first.
+    Two queries if there are many versions."""
     ran = _list_runs(model, standing)
     if order.key in SORT_KEYS:
         ids = [one.id for one in sorted(ran, key=SORT_KEYS[order.key], reverse=order.descending)]

@@ -1,4 +1,4 @@
-"""Tags that draw verdicts, labels, states and versions, always with a word beside the shape."""
+"""Template tags for verdicts, labels, states and versions. Each shape has a text next to it."""
 
 from functools import lru_cache
 
@@ -51,7 +51,7 @@ def state_mark(what: str, state: str) -> SafeString:
 @register.simple_tag
 @lru_cache(maxsize=64)
 def verdict_badge(kind: str, size: str = "") -> SafeString:
-    """The badge of a verdict; a kind this page does not know shows as its own words."""
+    """The badge of a verdict; an unknown kind is shown as its own text."""
     known = kind if kind in VerdictKind.values else VerdictKind.NOT_ENOUGH_DATA.value
     text = VerdictKind(kind).label if kind in VerdictKind.values else kind.replace("_", " ").upper()
     return format_html(
@@ -65,8 +65,8 @@ def verdict_badge(kind: str, size: str = "") -> SafeString:
 
 @register.simple_tag
 def last_known(outlived: RetainedVerdict | None) -> SafeString | str:
-    """That a verdict is the last known one, since when, and what the data gives now; nothing for a
-    verdict that holds now."""
+    """Marks a verdict as last known, with its time and the current result; empty for a current
+    verdict."""
     if not outlived:
         return ""
     now = (
@@ -86,8 +86,7 @@ def last_known(outlived: RetainedVerdict | None) -> SafeString | str:
 
 @register.simple_tag
 def stale_data(deployment: object) -> SafeString | str:
-    """How old the data is that a verdict rests on, where that is too old; nothing while data
-    arrives."""
+    """Age of the data of a verdict if the data is stale; empty while data arrives."""
     if not isinstance(deployment, Deployment) or stale_minutes(deployment) is None:
         return ""
     text = '<span class="tag line stale"><span>stale: last data {}</span></span>'
@@ -95,12 +94,10 @@ def stale_data(deployment: object) -> SafeString | str:
 
 
 @register.simple_tag
-@lru_cache(
-    maxsize=4096, typed=True
-)  # a name that was marked as safe is no answer for one of the same letters that was not
+@lru_cache(maxsize=4096, typed=True)  # The cache key includes whether the name is marked as safe.
 def version_mark(role: int, name: str = "") -> SafeString:
-    """The shape of a version's role, and its name, which no letters of its own turn round with what
-    stands beside it."""
+    """The shape of a version's role, and its name. Directional characters in the name do not affect
+    the surrounding text."""
     if not name:
         return format_html('<span class="ver">{}</span>', icons.version_shape(role))
     return format_html('<span class="ver">{}<bdi>{}</bdi></span>', icons.version_shape(role), name)
@@ -108,7 +105,7 @@ def version_mark(role: int, name: str = "") -> SafeString:
 
 @register.simple_tag
 def evidence_label(label: str, drives: bool = False, caution: bool = False) -> SafeString:
-    """REGRESSED, NO CHANGE, IMPROVED or NOT ENOUGH DATA; red only when it drives a ROLL BACK."""
+    """REGRESSED, NO CHANGE, IMPROVED or NOT ENOUGH DATA; red only if it drives a ROLL BACK."""
     css, shape, text = LABELS.get(label.replace(" ", "_").upper(), LABELS["NOT_ENOUGH_DATA"])
     if css == "worse":
         css = "worse drives" if drives else "worse caution" if caution else css
@@ -117,8 +114,8 @@ def evidence_label(label: str, drives: bool = False, caution: bool = False) -> S
 
 @register.simple_tag
 def instance_state(state: str, text: str = "", badly: bool = False) -> SafeString:
-    """An instance's state: its shape and its word, or a longer text that contains the word;
-    `badly`: it ended with an error, or by a signal that kills."""
+    """The shape and the name of an instance's state, or a longer text that contains the name.
+    `badly`: the instance ended with an error or was killed by a signal."""
     return format_html(
         '<span class="state">{}{}</span>',
         icons.draw_mark("failed" if badly else f"state-{state}"),
@@ -128,11 +125,11 @@ def instance_state(state: str, text: str = "", badly: bool = False) -> SafeStrin
 
 @register.simple_tag
 def explain(key: str, place: str = "") -> SafeString:
-    """A question mark that says what a number means; `place` tells two of the same word on one page
-    apart."""
+    """A help button that explains a term; `place` distinguishes two buttons of the same term on one
+    page."""
     entry, id = get_entry(key), f"what-{key}{'-' if place else ''}{place}"
     return format_html(
-        '<button type="button" class="q" popovertarget="{}" aria-label="What {} means">?</button>'
+        '<button type="button" class="q" popovertarget="{}" aria-label="About {}">?</button>'
         '<span class="what" id="{}" popover><b>{}</b> {}</span>',
         id,
         entry.title,
@@ -144,7 +141,7 @@ def explain(key: str, place: str = "") -> SafeString:
 
 @register.simple_tag
 def copy_button(target: str, what: str = "") -> SafeString:
-    """A button that copies the text of the element with this id."""
+    """A button that copies the text of the element with this ID."""
     return format_html(
         '<button type="button" class="btn sm copy" data-copy="{}">{}<span '
         "data-label>Copy</span>{}</button>",

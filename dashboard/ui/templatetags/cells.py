@@ -1,5 +1,5 @@
 """Cells of the Fleet table as tags: an included template costs ten times as much, and a fleet has
-hundreds of them."""
+hundreds of cells."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -27,14 +27,14 @@ def _address(prefix: str, name: str, parts: tuple[object, ...]) -> str:
 
 @register.simple_tag
 def address(name: str, *parts: object) -> str:
-    """What `url` gives, looked up once: a fleet is polled, and its hundreds of addresses are the
-    same each time."""
+    """Cached `url` tag: pages poll the fleet, and its hundreds of URLs are the same each time."""
     return _address(get_script_prefix(), name, parts)
 
 
 @register.simple_tag
 def figure_cell(cell: Cell, absent: str = "no report") -> SafeString:
-    """A figure with its change below, in the colour of its verdict; or why there is none."""
+    """A value with its change below, in the colour of its verdict, or the reason for a missing
+    value."""
     if not cell.text:
         return format_html('<span class="dim">{}</span>', absent)
     changed = (
@@ -49,19 +49,21 @@ def figure_cell(cell: Cell, absent: str = "no report") -> SafeString:
 
 
 def _detail(cell: Cell, tag: str = "span") -> SafeString | str:
-    """What the change is computed from."""
+    """Source of the change."""
     return format_html(' <{0} class="from">{1}</{0}>', tag, cell.detail) if cell.detail else ""
 
 
 @register.simple_tag
 def other_roles(rows: Iterable[Any]) -> list[int]:
-    """Roles beyond the newest version and the one before that some line has, for the legend."""
+    """Roles beyond the newest version and its predecessor that occur in a sparkline, for the
+    legend."""
     return sorted({line.role for row in rows for line in row.spark.lines if line.role > 2})
 
 
 @register.simple_tag
 def spark_drawn(spark: Spark, end_css: str = "") -> SafeString:
-    """The inside of a sparkline: deployments, lines, and a dot where the newest version stands."""
+    """Content of a sparkline: deployments, lines, and a dot at the latest value of the newest
+    version."""
     parts = [
         f'<path class="mk" d="M{x} 8V52"/><path class="mkf" d="{diamond}"/>'
         for x, diamond in spark.marks
@@ -73,12 +75,14 @@ def spark_drawn(spark: Spark, end_css: str = "") -> SafeString:
     if spark.end:
         role, x, y = spark.end
         parts.append(f'<circle class="f{role}{end_css}" cx="{x}" cy="{y}" r="3"/>')
-    return mark_safe("".join(parts))  # numbers that were formatted here, no text of anybody's
+    return mark_safe(
+        "".join(parts)
+    )  # The parts are numbers that were formatted here, not user input.
 
 
 @register.simple_tag
 def quantile_cells(p50: Cell, p99: Cell) -> SafeString:
-    """The terms and figures of both, each with its change."""
+    """Titles and values of p50 and p99, each with its change."""
     if not p50.text:
         return mark_safe('<dt>p50</dt><dd class="dim">no calls now</dd><dd></dd>')
     return format_html(
@@ -101,7 +105,7 @@ def quantile_cells(p50: Cell, p99: Cell) -> SafeString:
 def live_versions(
     slug: str, model_id: int, versions: Sequence[LiveVersion], environment: str
 ) -> SafeString:
-    """Each version that takes calls with its share of them, and below the bar of these shares."""
+    """Versions with traffic, each with its share of calls, and a bar of these shares."""
     asked = f"?env={quote(environment, safe='')}" if environment else ""
     said = [
         (one, "no calls" if one.share is None else numbers.percent(one.share)) for one in versions

@@ -1,5 +1,4 @@
-"""Filters that say numbers, durations, sizes and times; None says so in words instead of showing a
-zero."""
+"""Filters that format numbers, durations, sizes and times. None is shown as text, not as zero."""
 
 import re
 from collections.abc import Callable
@@ -33,14 +32,14 @@ def _exact(value: datetime) -> str:
 
 @register.filter(name="process_name")
 def format_process_name(one: Instance) -> str:
-    """How people call a process."""
+    """Display name of a process."""
     return process_name(one)
 
 
 @register.filter
 def prose(text: str) -> SafeString:
-    """A sentence that may name code between backticks, with its moments in the reader's zone;
-    everything in it stays text, and no name turns the rest of it round."""
+    """A sentence with code between backticks and with times in the reader's zone. The text is
+    escaped, and directional characters of names do not affect the rest of the sentence."""
     text = str(text).translate(BIDI_CONTROLS)
     parts = text.split("`")
     if len(parts) % 2 == 0:
@@ -53,7 +52,7 @@ def prose(text: str) -> SafeString:
 
 
 def _with_times(text: str) -> SafeString:
-    """Moments that a sentence writes in UTC, as time elements."""
+    """Converts UTC times in a sentence to time elements."""
     parts = clock.TIMESTAMP_PATTERN.split(text)
     said = ((_time_or_text(part) if place % 2 else part,) for place, part in enumerate(parts))
     return format_html_join("", "{}", said)
@@ -66,8 +65,7 @@ def _time_or_text(text: str) -> str | SafeString:
 
 @register.filter
 def code_breaks(text: str) -> SafeString:
-    """Code that goes on in the next line after a dot, a slash or a comma, before it is cut within a
-    name."""
+    """Code that breaks after a dot, a slash or a comma, before it is cut within a name."""
     return format_html_join(
         mark_safe("<wbr>"), "{}", ((part,) for part in LINE_BREAK_POINTS.split(str(text)))
     )
@@ -81,44 +79,44 @@ def number(value: Any) -> str:
 
 @register.filter
 def duration(value: Any) -> str:
-    """Seconds as 18.4 ms or 2 min 41 s."""
+    """Formats seconds as 18.4 ms or 2 min 41 s."""
     return _format_number(value, numbers.duration)
 
 
 @register.filter
 def bytes_size(value: Any) -> str:
-    """Bytes as 31.2 GiB."""
+    """Formats bytes as 31.2 GiB."""
     return _format_number(value, numbers.size)
 
 
 @register.filter
 def percent(value: Any) -> str:
-    """A share as 71.2 %."""
+    """Formats a share as a percentage."""
     return _format_number(value, numbers.percent)
 
 
 @register.filter
 def change(value: Any) -> str:
-    """A ratio as +31 %."""
+    """Formats a ratio as a signed percentage."""
     return _format_number(value, numbers.change)
 
 
 @register.filter
 def points(value: Any) -> str:
-    """A difference of shares as −28.1 pts."""
+    """Formats a difference of shares as −28.1 pts."""
     return _format_number(value, numbers.points)
 
 
 @register.filter
 def browser(agent: str) -> str:
-    """Firefox on Linux; what is not known as it calls itself."""
+    """A name such as "Firefox on Linux"; an unknown User-Agent is shown unchanged."""
     return browser_name(agent) or agent
 
 
 @register.filter
 def clock_time(value: datetime | None, shape: str = "clock") -> str | SafeString:
-    """A time element that the page's script turns into the viewer's zone, else UTC: 23:35 today, 24
-    Nov 23:35 on other days; `day` always has the date. moments.js writes the same."""
+    """A time element that the page's script converts to the viewer's zone, else UTC: 23:35 today,
+    24 Nov 23:35 on other days; `day` always includes the date. moments.js writes the same."""
     if value is None:
         return ABSENT
     now = clock.now()
@@ -137,7 +135,7 @@ def clock_time(value: datetime | None, shape: str = "clock") -> str | SafeString
 
 @register.filter
 def relative_time(value: datetime | None) -> str | SafeString:
-    """A time element that reads as its distance from now and keeps itself up to date."""
+    """A time element that shows its distance from now and updates automatically."""
     if value is None:
         return ABSENT
     text = f"{numbers.format_coarse_duration((clock.now() - value).total_seconds())} ago"
@@ -151,11 +149,11 @@ def relative_time(value: datetime | None) -> str | SafeString:
 
 @register.filter
 def minute_time(minute: int | None) -> str | SafeString:
-    """A minute counted since 1970 as a time element."""
+    """A minute since 1970 as a time element."""
     return clock_time(clock.at_minute(minute)) if minute else ABSENT
 
 
 @register.simple_tag
 def finding_rule() -> str:
-    """What the words new, ongoing, gone and back of a finding mean."""
+    """Definitions of the finding states new, ongoing, gone and back."""
     return RULE

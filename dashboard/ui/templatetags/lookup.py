@@ -1,5 +1,4 @@
-"""Filters of the chart pages: a value out of a mapping, a chart's newest number, a span of
-minutes."""
+"""Filters of chart pages: value of a mapping, latest value of a chart, span of minutes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,16 +13,16 @@ register = template.Library()
 
 @register.filter
 def lookup(mapping: Mapping[str, Any], key: str) -> Any:
-    """The value under a key, None where there is none."""
+    """The value of a key, or None."""
     return mapping.get(key)
 
 
 @register.filter
 def newest(line: TrendLine, suffix: str) -> str:
-    """The number of the newest bin with its tick's suffix; a dash where it has none."""
+    """The value of the newest bin with the suffix of its ticks; a dash if it has none."""
     if line.dots:
         return numbers.number(line.dots[-1].value)
-    # The newest bin may still wait for its first report; what is older is not called new.
+    # The newest bin may still wait for its first report; older values are not shown as new.
     places = range(len(line.values) - 1, max(-1, len(line.values) - 3), -1)
     return next((said for place in places if (said := format_bin(line, place, suffix))), "–")
 

@@ -1,4 +1,4 @@
-"""What people set for themselves."""
+"""Account settings of a person."""
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
@@ -14,7 +14,7 @@ from dashboard.accounts.services import user_theme_set
 @require_POST
 @login_required
 def theme(request: HttpRequest) -> HttpResponse:
-    """Sets the theme and goes back to the page it was set from."""
+    """Sets the theme and redirects to the previous page."""
     assert isinstance(request.user, User)
     try:
         user_theme_set(
@@ -23,7 +23,7 @@ def theme(request: HttpRequest) -> HttpResponse:
             address=request.META.get("REMOTE_ADDR"),
         )
     except ValidationError:
-        return HttpResponseBadRequest("theme must be one of system, light, dark.")
+        return HttpResponseBadRequest("theme must be system, light or dark.")
     back = request.POST.get("next", "")
     ours = url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()})
     return HttpResponseRedirect(back) if ours else redirect("home")
@@ -32,6 +32,6 @@ def theme(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def no_password(request: HttpRequest) -> HttpResponse:
-    """Where allauth leads who has no password: whoever comes from the provider gets none here,
-    which would outlive their account there."""
+    """Target of allauth for people without a password. People who sign in with the provider get no
+    password here, because it would outlive their account at the provider."""
     return render(request, "account/no_password.html", {"on": "password"})

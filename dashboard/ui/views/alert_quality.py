@@ -1,4 +1,4 @@
-"""The page that says how good the alerts were."""
+"""The Alert quality page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dashboard.ui.pages.alert_quality import (
 @require_safe
 @project_page()
 def alert_quality(request: ProjectRequest) -> HttpResponse:
-    """Precision and recall of the last 90 days, with every count they are made of."""
+    """Precision and recall of the last 90 days, with all counts."""
     found = read_alert_quality(project=request.project)
     context = {
         "project": request.project,

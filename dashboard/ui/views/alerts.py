@@ -1,4 +1,4 @@
-"""The Alerts list and the Alert page, and what people do there."""
+"""The Alerts list, the Alert page, and its actions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SNOOZE_HOURS = {"1": "1\u00a0hour", "4": "4\u00a0hours", "24": "1\u00a0day", "16
 @require_safe
 @project_page()
 def alerts(request: ProjectRequest) -> HttpResponse:
-    """Every alert of the project, the open ones first."""
+    """All alerts of the project, open ones first."""
     open_only = request.GET.get("state") == "open"
     narrowed = AlertFilter.read(request.GET)
     order = Order.read(request.GET, COLUMNS, "state")
@@ -90,7 +90,7 @@ def alerts(request: ProjectRequest) -> HttpResponse:
         "usual": order == Order("state", descending=False),
         "states": [
             (words, replace_query(request.GET, state=state, page=""), open_only == bool(state))
-            for words, state in (("All", ""), ("Not resolved", "open"))
+            for words, state in (("All", ""), ("Unresolved", "open"))
         ],
     }
     part = render_to_string("ui/alerts/rows.html", context, request)
@@ -106,7 +106,7 @@ def alerts(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def alert(request: ProjectRequest, number: int) -> HttpResponse:
-    """One alert: what happened, who knows, what now."""
+    """One alert: timeline, notifications and next steps."""
     context = _content(request, number)
     part = render_to_string("ui/alerts/live.html", context, request)
     if request.headers.get("HX-Request"):
@@ -123,10 +123,10 @@ def alert(request: ProjectRequest, number: int) -> HttpResponse:
 @require_POST
 @project_page(Role.OPERATOR)
 def alert_act(request: ProjectRequest, number: int, action: str) -> HttpResponse:
-    """Acknowledge, snooze, resolve or dismiss; says what came of it on the page."""
+    """Acknowledges, snoozes, resolves or dismisses an alert, and shows the result on the page."""
     act = _ACTIONS.get(action)
     if act is None:
-        raise Http404("There is no such action.")
+        raise Http404("Action not found.")
     try:
         said = act(
             alert_or_404(project=request.project, number=number),
@@ -188,13 +188,13 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
 
 def _acknowledge(one: Alert, request: ProjectRequest, note: str) -> str:
     alert_acknowledge(alert=one, user=request.user, note=note, address=_address(request))
-    return "Acknowledged. It is yours now."
+    return "Acknowledged. Assigned to you."
 
 
 def _snooze(one: Alert, request: ProjectRequest, note: str) -> str:
     hours = request.POST.get("hours", "")
     if hours not in SNOOZE_HOURS:
-        raise AlertActionError("choose one of the offered times.")
+        raise AlertActionError("choose one of the listed durations.")
     alert_snooze(
         alert=one,
         user=request.user,
@@ -202,7 +202,7 @@ def _snooze(one: Alert, request: ProjectRequest, note: str) -> str:
         note=note,
         address=_address(request),
     )
-    return f"Put aside for {SNOOZE_HOURS[hours]}. It comes back earlier when it gets worse."
+    return f"Snoozed for {SNOOZE_HOURS[hours]}; reopens earlier if it worsens."
 
 
 def _resolve(one: Alert, request: ProjectRequest, note: str) -> str:
@@ -212,7 +212,7 @@ def _resolve(one: Alert, request: ProjectRequest, note: str) -> str:
 
 def _dismiss(one: Alert, request: ProjectRequest, note: str) -> str:
     alert_dismiss(alert=one, user=request.user, note=note, address=_address(request))
-    return "Noted as a false alarm. This deployment stays quiet unless it gets worse than it was."
+    return "Marked as false positive. You will be alerted again only if it gets worse."
 
 
 def _address(request: ProjectRequest) -> str | None:

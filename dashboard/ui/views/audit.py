@@ -1,4 +1,4 @@
-"""Settings > Audit: who changed what, when and from where; rows are only ever added."""
+"""Settings > Audit: changes with person, time and IP address. The log is append-only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = ("at", "who", "action", "subject", "before", "after", "address")
 @require_safe
 @project_page(Role.ADMIN)
 def audit(request: ProjectRequest) -> HttpResponse:
-    """A page of the record."""
+    """A page of the audit log."""
     wanted = _read_filter(request)
     page = read_audit_page(
         project=request.project,
@@ -54,7 +54,7 @@ def audit(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page(Role.ADMIN)
 def audit_csv(request: ProjectRequest) -> HttpResponse:
-    """The rows that the filter finds, newest first, up to a limit that the page names."""
+    """The rows that match the filter, newest first, up to a limit that the page shows."""
     rows = query_audit_entries(project=request.project, wanted=_read_filter(request))[:MAX_EXPORTED]
     lines = [
         (

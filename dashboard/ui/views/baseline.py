@@ -1,5 +1,5 @@
-"""What operators say about baselines on the Model page: pin a version, accept one as the new
-normal, or let the judge choose again."""
+"""Baseline choices of operators on the Model page: pin a version, accept a version as new baseline,
+or return to automatic selection."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def baseline_set(request: ProjectRequest, model_id: int) -> HttpResponse:
     except ChoiceError as error:
         messages.error(request, str(error))
     else:
-        done = "is accepted as the new normal" if choice.kind == ACCEPT else "is pinned"
+        done = "accepted as new baseline" if choice.kind == ACCEPT else "pinned"
         messages.success(
             request,
-            f"{choice.version.name} {done}: versions deployed after it are compared with it.",
+            f"{choice.version.name} {done}. Later versions are compared with it.",
         )
     return _redirect_to_model(request, model_id, environment)
 
@@ -53,14 +53,14 @@ def baseline_set(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_POST
 @project_page(Role.OPERATOR)
 def baseline_end(request: ProjectRequest, model_id: int, choice_id: int) -> HttpResponse:
-    """Lets the judge choose again."""
+    """Returns to automatic selection of the baseline."""
     choice = (
         for_project(BaselineChoice, request.project).filter(pk=choice_id, model_id=model_id).first()
     )
     if choice is None:
-        raise Http404("There is no such choice.")
+        raise Http404("Baseline choice not found.")
     baseline_choice_end(choice=choice, actor=request.user, address=request.META.get("REMOTE_ADDR"))
-    messages.success(request, "The judge chooses the baseline by itself again.")
+    messages.success(request, "The baseline is selected automatically again.")
     return _redirect_to_model(request, model_id, choice.environment)
 
 

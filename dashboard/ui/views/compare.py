@@ -1,4 +1,5 @@
-"""The Compare page: is B worse than A, by how much, how sure; and the same rows as JSON and CSV."""
+"""The Compare page: whether B is worse than A, by how much, and with which confidence; the same
+rows as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ SPANS_SHOWN = ("1h", "6h", "24h", "7d")
 @require_safe
 @project_page()
 def compare(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The page; where there are no two versions it says what is missing."""
+    """The page. Without two versions, it names the missing part."""
     chosen = _read_time_range(request)
     model, standing, page = _read(request, model_id, chosen)
     return render(request, "ui/compare.html", _context(request, model, standing, page, chosen))
@@ -45,7 +46,7 @@ def compare(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def compare_json(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """Every row and what the charts draw."""
+    """All rows, and the data of the charts."""
     page = _page_or_404(request, model_id)
     found = page.facts.why_eager
     why = {
@@ -66,7 +67,7 @@ def compare_json(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def compare_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The evidence table, or the numbers of the chart that is asked for."""
+    """The evidence table, or the data of one chart."""
     page = _page_or_404(request, model_id)
     chart = request.GET.get("chart")
     if chart in TABLES:
@@ -84,7 +85,7 @@ def _tabulate_instances(page: ComparePage) -> list[list[Any]]:
 
 
 def _tabulate_histograms(page: ComparePage) -> list[list[Any]]:
-    """A row a bin: its ends, the share of calls in it and up to its end."""
+    """One row per bin: its ends, its share of calls, and the cumulative share."""
     rows: list[list[Any]] = [["where", "side", "unit", "from", "to", "share", "share up to"]]
     for panel in page.panels:
         for curve in panel.curves:
@@ -102,8 +103,8 @@ TABLES = {"instances": _tabulate_instances, "densities": _tabulate_histograms}
 
 
 def _read_time_range(request: ProjectRequest) -> TimeRange:
-    """The range of the address: usually since the deployment; a relative one ends where the time of
-    both does, which may be long ago."""
+    """Reads the time range from the URL, by default since the deployment. A relative range ends
+    with the shared time of both versions, which may be long ago."""
     now = clock.minute_of(clock.unix())
     return read_time_range(request.GET, now=now, since=0, usual=SINCE_DEPLOYMENT)
 
@@ -132,7 +133,7 @@ def _read(
 def _page_or_404(request: ProjectRequest, model_id: int) -> ComparePage:
     page = _read(request, model_id, _read_time_range(request))[2]
     if page is None:
-        raise Http404("There are no two versions to compare.")
+        raise Http404("Two versions are required for a comparison.")
     return page
 
 
@@ -168,7 +169,7 @@ def _context(
         )
     asked = (
         facts.verdict and request.membership.open_alerts
-    )  # what a project has none of is not asked for
+    )  # Skips queries for data that the project does not have.
     alert = (
         facts.b.alerts.filter(cause=AlertCause.REGRESSION)
         .exclude(state="resolved")

@@ -1,4 +1,4 @@
-"""Settings > Data: how long the project keeps what was counted, and how much it may report."""
+"""Settings > Data: retention of metrics, and limits on reports."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dashboard.ui.pages.data import DataInput, data_page, days_read, explain_day
 @require_safe
 @project_page()
 def data(request: ProjectRequest) -> HttpResponse:
-    """Every number of days with its bounds, every limit with how it is counted."""
+    """All retention periods with their bounds, and all limits with their unit."""
     return _render(request)
 
 
 @require_POST
 @project_page(Role.ADMIN)
 def data_save(request: ProjectRequest) -> HttpResponse:
-    """Takes all fields or none; what cannot be is said beside its field."""
+    """Saves all fields or none. Errors are shown next to their field."""
     given = days_read(request.POST)
     if not given.errors:
         try:
@@ -38,12 +38,11 @@ def data_save(request: ProjectRequest) -> HttpResponse:
         except RetentionError as error:
             given.errors[error.name] = explain_days_error(error.name, error.given, error.expected)
     if given.errors:
-        messages.error(request, f"Nothing is saved. {next(iter(given.errors.values()))}")
+        messages.error(request, f"Not saved. {next(iter(given.errors.values()))}")
         return _render(request, given=given, status=400)
     messages.success(
         request,
-        "Saved. What is older goes at the next clean-up, within an hour; what is gone does "
-        "not come back.",
+        "Saved. The next clean-up permanently deletes older data within 1 h.",
     )
     return redirect("data", request.project.slug)
 

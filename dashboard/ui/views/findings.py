@@ -1,4 +1,4 @@
-"""The findings of a project, and one of them; the same rows as JSON and CSV."""
+"""The findings of a project, and one finding; the same rows as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def findings(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def findings_json(request: ProjectRequest) -> HttpResponse:
-    """Every finding that fits, at most ten thousand."""
+    """All findings that match the filter, at most ten thousand."""
     found = _all(request)
     return JsonResponse({"total": found.total, "findings": [asdict(row) for row in found.rows]})
 
@@ -99,7 +99,7 @@ def findings_json(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def findings_csv(request: ProjectRequest) -> HttpResponse:
-    """The same as a table, or the numbers of the chart over time."""
+    """The findings table, or the data of the chart over time."""
     if request.GET.get("chart") == "days":
         days = count_findings_by_day(
             project_id=request.project.pk, wanted=_read_filter(request.GET)
@@ -113,7 +113,7 @@ def findings_csv(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def finding(request: ProjectRequest, finding_id: int) -> HttpResponse:
-    """One finding: who showed it, what to do, who ran without it since."""
+    """One finding: affected versions and instances, remedies, and versions without it."""
     page = finding_page(_detail(request, finding_id))
     return render(
         request,
@@ -125,7 +125,7 @@ def finding(request: ProjectRequest, finding_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def finding_json(request: ProjectRequest, finding_id: int) -> HttpResponse:
-    """The page's numbers."""
+    """Data of the finding's page."""
     page = finding_page(_detail(request, finding_id))
     detail, one = page.detail, page.detail.finding
     return JsonResponse(
@@ -164,7 +164,7 @@ def finding_json(request: ProjectRequest, finding_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def finding_csv(request: ProjectRequest, finding_id: int) -> HttpResponse:
-    """By version and environment."""
+    """Versions of the finding by environment."""
     detail = _detail(request, finding_id)
     rows = [
         [
@@ -215,12 +215,12 @@ def _all(request: ProjectRequest) -> FindingList:
 def _detail(request: ProjectRequest, finding_id: int) -> FindingDetail:
     found = read_finding_detail(project_id=request.project.pk, finding_id=finding_id)
     if found is None:
-        raise Http404("There is no such finding in this project.")
+        raise Http404("Finding not found in this project.")
     return found
 
 
 def _choices(request: ProjectRequest, wanted: FindingFilter, found: FindingList) -> dict[str, Any]:
-    """The filters, each with the address that sets it and how many findings it shows."""
+    """The filters, each with its URL and the number of its findings."""
     query = request.GET
     states = [
         (
@@ -231,7 +231,7 @@ def _choices(request: ProjectRequest, wanted: FindingFilter, found: FindingList)
         )
         for state in STATES
     ]
-    # What was asked for stays chosen where nothing is of that kind.
+    # A selected value stays in the list if it has no findings.
     asked = {wanted.kind: 0} if wanted.kind else {}
     kinds = sorted({**asked, **found.kinds}.items(), key=lambda item: (-item[1], item[0]))
     return {

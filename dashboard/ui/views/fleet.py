@@ -1,4 +1,4 @@
-"""The Fleet page: is anything wrong now, and where?"""
+"""The Fleet page: current state of all models."""
 
 from collections import Counter
 from typing import Any
@@ -33,8 +33,7 @@ from dashboard.vocabulary.severity import VERDICTS_BY_URGENCY
 @require_safe
 @project_page()
 def fleet(request: ProjectRequest) -> HttpResponse:
-    """One row per model, the most urgent first; the part that changes is fetched again by the
-    page."""
+    """One row per model, most urgent first. The page polls the part that changes."""
     context = fleet_content(request)
     part = render_to_string("ui/fleet/live.html", context, request)
     if request.headers.get("HX-Request"):

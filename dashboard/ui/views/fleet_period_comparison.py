@@ -1,5 +1,5 @@
-"""Whether the fleet is better than in the weeks before: a part of the Fleet page once it comes into
-view, a page, and its rows as files."""
+"""28-day trend of the fleet: a part of the Fleet page that loads when it becomes visible, a page,
+and its rows as files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = (
 @require_safe
 @project_page()
 def fleet_period_comparison(request: ProjectRequest) -> HttpResponse:
-    """The last four weeks of every model against the four before."""
+    """The last 28 days of every model compared with the previous 28 days."""
     part = (
         "ui/fleet/weeks.html" if request.headers.get("HX-Request") else "ui/fleet/weeks_page.html"
     )
@@ -52,7 +52,7 @@ def fleet_period_comparison(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def fleet_period_comparison_json(request: ProjectRequest) -> HttpResponse:
-    """What the page says."""
+    """Content of the page as data."""
     weeks = _weeks(request)
     said = {"headline": weeks.headline, "counted": weeks.counted}
     return mark_uncached(JsonResponse(said | {"rows": [_flat(row) for row in weeks.models]}))
@@ -61,7 +61,7 @@ def fleet_period_comparison_json(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def fleet_period_comparison_csv(request: ProjectRequest) -> HttpResponse:
-    """A row a model, in numbers."""
+    """One row per model, with numbers."""
     rows = [list(_flat(row).values()) for row in _weeks(request).models]
     return mark_uncached(csv_response([COLUMNS, *rows], "fleet-weeks.csv"))
 

@@ -1,4 +1,4 @@
-"""The Health page: is compilewatch itself well?"""
+"""The Health page: state of the compilewatch installation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from dashboard.ui.selectors.health import read_health_data
 @require_safe
 @login_required
 def health_home(request: HttpRequest) -> HttpResponse:
-    """Leads to the page of the person's first project; the line it shows is the same in each."""
+    """Redirects to the Health page of the person's first project; the installation part is the same
+    in each project."""
     project = list_projects(request.user).first()
     return redirect("health", project.slug) if project else redirect("home")
 
@@ -25,8 +26,7 @@ def health_home(request: HttpRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def health(request: ProjectRequest) -> HttpResponse:
-    """The line of the whole installation, and what became of this project's reports and
-    messages."""
+    """State of the installation, and the reports and notifications of this project."""
     context = {"project": request.project, "page": read_health_data(project=request.project)}
     part = render_to_string("ui/health/live.html", context, request)
     if request.headers.get("HX-Request"):

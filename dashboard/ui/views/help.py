@@ -1,4 +1,4 @@
-"""Help views: the documents, the glossary, and every component with its states for developers."""
+"""Help views: the documents, the glossary, and all components with their states for developers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TYPES = (
     ("28", "2 min 41 s"),
     ("20", "ranker, 18.4 ms"),
     ("16", "Roll back 2026.11.3"),
-    ("14", "p50 is 31 % slower"),
+    ("14", "p50 is 31% slower"),
     ("13", "Body, tables, controls"),
 )
 LABELS = (
@@ -94,8 +94,7 @@ ROWS = (
 
 
 def may_see_components(user: User) -> bool:
-    """Staff, and everybody where one person is alone with a dashboard of their own or builds on
-    it."""
+    """True for staff, and for all users in development and in the embedded mode."""
     return user.is_staff or settings.DEBUG or settings.EMBEDDED
 
 
@@ -112,24 +111,24 @@ def help_index(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def help_document(request: HttpRequest, document: str) -> HttpResponse:
-    """One document; the address is a key of the registry, never a path of a file."""
+    """One document. The URL contains a key of the registry, never the path of a file."""
     page = build_page(document)
     if page is None:
-        raise Http404("No document has this address.")
+        raise Http404("Document not found.")
     return render(request, "ui/help/document.html", {"page": page})
 
 
 @require_safe
 @login_required
 def glossary(request: HttpRequest) -> HttpResponse:
-    """Every word of the glossary."""
+    """All glossary entries."""
     return render(request, "ui/numbers.html", {"glossary": GLOSSARY, "finding_rule": RULE})
 
 
 @require_safe
 @login_required
 def components(request: HttpRequest) -> HttpResponse:
-    """Both themes side by side, drawn by the partials that the pages use."""
+    """Both themes side by side, rendered with the partials of the pages."""
     if not (isinstance(request.user, User) and may_see_components(request.user)):
         raise PermissionDenied("This page is for developers.")
     order = Order.read(request.GET, COLUMNS, "-p50")

@@ -1,4 +1,4 @@
-"""The way in: the only project's fleet, or a list to choose from."""
+"""Entry page: redirects to the fleet of the only project, or lists the projects."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -25,5 +25,5 @@ def home(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def favicon(request: HttpRequest) -> HttpResponse:
-    """Browsers ask here when they show what is no page, such as JSON."""
+    """Browsers request the icon here for responses that are not pages, such as JSON."""
     return redirect(static("ui/icon.svg"), permanent=True)

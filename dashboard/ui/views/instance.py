@@ -1,4 +1,4 @@
-"""One instance of a model: how it is, what it runs on, and how it does beside its version; the same
+"""One instance of a model: its state, its environment, and a comparison with its version; the same
 as JSON and CSV."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dashboard.ui.pages.instances_page import serialize_ending
 @require_safe
 @project_page()
 def instance(request: ProjectRequest, model_id: int, instance_id: str) -> HttpResponse:
-    """The page, or its part that is fetched again."""
+    """The page, or the part of it that scripts poll."""
     page = _page(_instance(request, model_id, instance_id))
     context = {
         "project": request.project,
@@ -52,7 +52,7 @@ def instance(request: ProjectRequest, model_id: int, instance_id: str) -> HttpRe
 @require_safe
 @project_page()
 def instance_json(request: ProjectRequest, model_id: int, instance_id: str) -> HttpResponse:
-    """Everything the page shows."""
+    """Content of the page as data."""
     page = _page(_instance(request, model_id, instance_id))
     one = page.instance
     return JsonResponse(
@@ -88,7 +88,7 @@ def instance_json(request: ProjectRequest, model_id: int, instance_id: str) -> H
 @require_safe
 @project_page()
 def instance_csv(request: ProjectRequest, model_id: int, instance_id: str) -> HttpResponse:
-    """Its regions beside the median of the others of its version."""
+    """Regions of the instance next to the median of the other instances of its version."""
     found = _instance(request, model_id, instance_id)
     head = [
         "region",
@@ -114,8 +114,8 @@ def instance_csv(request: ProjectRequest, model_id: int, instance_id: str) -> Ht
 
 
 def _times(one: RegionVsOthers) -> tuple[float | None, ...]:
-    """Both quantiles, each with its bound where it has no value, and with that of the others; then
-    the mean."""
+    """Both quantiles of the instance and of the others, each with its bound if the value is
+    unknown; then the mean."""
     own, known = one.own, one.own.p50_below or one.own.p99_below
     p50_below, p99_below = (
         found.bound if found else None for found in (own.p50_below, own.p99_below)
@@ -130,7 +130,7 @@ def _place(one: RegionVsOthers) -> tuple[str, str, str]:
 def _instance(request: ProjectRequest, model_id: int, instance_id: str) -> Instance:
     found = find_instance(project_id=request.project.pk, model_id=model_id, instance_id=instance_id)
     if found is None:
-        raise Http404("There is no such instance of this model.")
+        raise Http404("Instance not found for this model.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The instances of a model: which machine differs; the same rows as JSON and CSV."""
+"""The instances of a model and their differences; the same rows as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PAGE_SIZE = 50
 @require_safe
 @project_page()
 def instances(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The page, or its part that is fetched again."""
+    """The page, or the part of it that scripts poll."""
     model = model_or_404(request, model_id)
     context = _context(request, model, _page(request, model, PAGE_SIZE))
     part = render_to_string("ui/instances/live.html", context, request)
@@ -56,8 +56,8 @@ def instances(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def instances_json(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The rows of the page that the address names, with every cell of their strips, and what
-    differs."""
+    """The rows of the page from the URL, with all cells of their strips, and the trait
+    differences."""
     page = _page(request, model_or_404(request, model_id), PAGE_SIZE)
     lines = [
         {
@@ -84,7 +84,7 @@ def instances_json(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def instances_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """Every instance that fits, without the strips."""
+    """All instances that match the filter, without the strips."""
     page = _page(request, model_or_404(request, model_id), PAGE_SIZE)
     head = [
         "instance",
@@ -137,7 +137,7 @@ def _list_identity(one: Instance) -> tuple[str, str, int, str, str, str]:
 
 
 def _list_details(one: Instance) -> tuple[str | int | None, ...]:
-    """Its name, what it is, and how it ended."""
+    """Name, identity and exit of the instance."""
     return process_name(one), one.role, one.pid, *serialize_ending(one).values()
 
 

@@ -1,5 +1,4 @@
-"""Settings > Judging: what is called a regression here, how sure it has to be, and what the fleet
-taught."""
+"""Settings > Detection: regression thresholds, confidence, and learned variance of the fleet."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from dashboard.ui.views.model import model_or_404, parse_whole_number
 @require_safe
 @project_page()
 def detection(request: ProjectRequest) -> HttpResponse:
-    """Every setting with what it does; `?model=` shows those of one model."""
+    """All settings with their effect; `?model=` shows those of one model."""
     return _render(
         request,
         build_detection_page(
@@ -42,7 +41,7 @@ def detection(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN)
 def detection_save(request: ProjectRequest) -> HttpResponse:
-    """Takes all fields or none; what cannot be is said beside its field."""
+    """Saves all fields or none. Errors are shown next to their field."""
     model = _model(request, request.POST.get("model"))
     facts = read_detection_data(project=request.project, model=model)
     given = read_settings_input(request.POST, facts)
@@ -56,9 +55,9 @@ def detection_save(request: ProjectRequest) -> HttpResponse:
         address=request.META.get("REMOTE_ADDR"),
     )
     text = (
-        "Saved. What is running is judged anew within seconds."
+        "Saved. The change applies to live versions within seconds."
         if changed
-        else "Nothing was different: nothing is changed."
+        else "No changes to save."
     )
     messages.success(request, text)
     return redirect(
@@ -69,8 +68,8 @@ def detection_save(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN)
 def detection_backtest(request: ProjectRequest) -> HttpResponse:
-    """What the values in the fields would have said in the last days; saves nothing, so the page
-    keeps them in the fields."""
+    """Backtest: verdicts of the last days with the values of the fields. Saves nothing, so the page
+    keeps the values in the fields."""
     facts = read_detection_data(
         project=request.project, model=_model(request, request.POST.get("model"))
     )
@@ -87,7 +86,7 @@ def detection_backtest(request: ProjectRequest) -> HttpResponse:
 def _render_refusal(
     request: ProjectRequest, page: DetectionPage, given: SettingsInput
 ) -> HttpResponse:
-    messages.error(request, f"Nothing is saved. {next(iter(given.errors.values()))}")
+    messages.error(request, f"Not saved. {next(iter(given.errors.values()))}")
     return _render(request, page, status=400)
 
 

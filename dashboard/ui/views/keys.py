@@ -1,4 +1,4 @@
-"""Settings > Keys: every key of the project, of every kind, with when it was last used."""
+"""Settings > Keys: all keys of the project, of all scopes, with their last use."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dashboard.ui.selectors.members import list_active_keys, list_revoked_keys
 from dashboard.ui.snippets import key_examples
 
 KINDS = {
-    "ing": ("Sends reports", "For jobs. It writes reports and can do nothing else."),
-    "api": ("Reads", "For the deploy gate, Prometheus and scripts. It changes nothing."),
+    "ing": ("Ingest", "For jobs. Can only send reports."),
+    "api": ("Read", "For the deploy gate, Prometheus and scripts. Read-only."),
     "dep": (
-        "Tells of deployments",
-        "For CI. It adds a mark to the charts and can do nothing else.",
+        "Deployments",
+        "For CI. Can only record deployments, which the charts show.",
     ),
 }
 EXPIRY_CHOICES = {"": "never", "30": "in 30 days", "90": "in 90 days", "365": "in a year"}
@@ -33,17 +33,17 @@ EXPIRY_CHOICES = {"": "never", "30": "in 30 days", "90": "in 90 days", "365": "i
 @require_safe
 @project_page()
 def keys(request: ProjectRequest) -> HttpResponse:
-    """Every key that works, and those that were revoked lately."""
+    """All active keys, and those that were revoked recently."""
     return _render(request)
 
 
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def key_add(request: ProjectRequest) -> HttpResponse:
-    """Makes a key and shows it this once, in the answer itself: it is stored nowhere."""
+    """Creates a key and shows it only once, in the response, because it is not stored."""
     kind, expires = request.POST.get("kind", ""), request.POST.get("expires", "")
     if kind not in KINDS or expires not in EXPIRY_CHOICES:
-        messages.error(request, "Nothing is made. Kind and end: choose one of the list.")
+        messages.error(request, "Key not created. Choose a scope and an expiry from the lists.")
         return _render(request, status=400)
     _, text = key_create(
         project=request.project,
@@ -61,12 +61,12 @@ def key_add(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN)
 def key_remove(request: ProjectRequest, key_id: int) -> HttpResponse:
-    """Revokes a key. It asks for no password: whoever sees a key travel has to be quick."""
+    """Revokes a key. It requires no password, so that a leaked key can be revoked quickly."""
     key = list_live_keys(request.project).filter(pk=key_id).first()
     if key is None:
-        raise Http404("There is no such key.")
+        raise Http404("Key not found.")
     key_revoke(key=key, actor=request.user, address=request.META.get("REMOTE_ADDR"))
-    messages.success(request, "The key is revoked. What still uses it is refused from now on.")
+    messages.success(request, "Key revoked. Requests with this key are now rejected.")
     return redirect("keys", request.project.slug)
 
 
@@ -77,6 +77,7 @@ def _render(
         "project": request.project,
         "live": list_active_keys(project=request.project),
         "revoked": list_revoked_keys(project=request.project),
+        "scopes": {kind: label for kind, (label, _) in KINDS.items()},
         "kinds": [(kind, label, hint) for kind, (label, hint) in KINDS.items()],
         "expires": list(EXPIRY_CHOICES.items()),
         "made": made,

@@ -1,5 +1,5 @@
-"""The Switch page of a model: operators freeze a version or run it eager for a while, and everybody
-sees what became of it."""
+"""The Kill switch page of a model: operators temporarily freeze compilation of a version or force
+eager, and follow the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dashboard.ui.views.setup import setup_answer
 @require_safe
 @project_page()
 def kill_switch(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """What is in force, what was, and the form."""
+    """The active override, past overrides, and the form."""
     page = read_kill_switch_data(
         model=model_or_404(request, model_id), environment=request.GET.get("env", "")[:64]
     )
@@ -47,7 +47,7 @@ def kill_switch(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_POST
 @project_page(Role.OPERATOR, sure=True)
 def kill_switch_start(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """Begins one, or says which field is wrong."""
+    """Starts an override, or reports the invalid field."""
     model, environment = model_or_404(request, model_id), request.POST.get("environment", "")[:64]
     version = (
         model.versions.select_related("project", "model")
@@ -56,7 +56,7 @@ def kill_switch_start(request: ProjectRequest, model_id: int) -> HttpResponse:
     )
     try:
         if version is None:
-            raise KillSwitchError("version: there is no such version.")
+            raise KillSwitchError("version: not found.")
         made = kill_switch_begin(
             version=version,
             environment=environment,
@@ -68,12 +68,12 @@ def kill_switch_start(request: ProjectRequest, model_id: int) -> HttpResponse:
         )
     except KillSwitchError as error:
         field, _, text = str(error).partition(": ")
-        messages.error(request, f"Nothing is switched. {field.capitalize()}: {text}")
+        messages.error(request, f"Kill switch not started. {field.capitalize()}: {text}")
     else:
         messages.success(
             request,
-            f"One instance of {made.version.name} is asked first; the others follow when "
-            "it stays healthy.",
+            f"One instance of {made.version.name} starts first; the others follow if it stays "
+            "healthy.",
         )
     return _redirect_to_switch(request, model_id, environment)
 
@@ -81,24 +81,24 @@ def kill_switch_start(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_POST
 @project_page(Role.OPERATOR)
 def kill_switch_stop(request: ProjectRequest, model_id: int, switch_id: int) -> HttpResponse:
-    """Takes one back now."""
+    """Reverts an override now."""
     found = (
         for_project(Switch, request.project)
         .filter(pk=switch_id, version__model_id=model_id)
         .first()
     )
     if found is None:
-        raise Http404("There is no such switch.")
+        raise Http404("Override not found.")
     kill_switch_end(switch=found, user=request.user, address=request.META.get("REMOTE_ADDR"))
-    messages.success(request, "It is taken back: instances hear of it with their next report.")
+    messages.success(request, "Cancelled. Instances pick this up with their next report.")
     return _redirect_to_switch(request, model_id, found.environment)
 
 
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def command_key_new(request: ProjectRequest) -> HttpResponse:
-    """Makes the keys that sign commands. The symmetric one is shown this once, and the one before
-    signs nothing any more."""
+    """Creates the keys that sign commands. The symmetric key is shown only once, and the previous
+    symmetric key no longer signs commands."""
     text = command_key_create(
         project=request.project, actor=request.user, address=request.META.get("REMOTE_ADDR")
     )

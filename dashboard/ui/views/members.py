@@ -1,4 +1,4 @@
-"""Settings > Members: who belongs to the project, in which role, and who is invited."""
+"""Settings > Members: members of the project, their roles, and invitations."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from dashboard.ui.selectors.members import read_members_data
 @require_safe
 @project_page()
 def members(request: ProjectRequest) -> HttpResponse:
-    """Everybody in the project."""
+    """All members of the project."""
     return _render(request)
 
 
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def member_invite(request: ProjectRequest) -> HttpResponse:
-    """Makes an invitation and shows its link this once, in the answer itself; mails it if an
+    """Creates an invitation and shows its link only once, in the response. Emails the link if an
     address is given."""
     given = {field: request.POST.get(field, "").strip() for field in ("role", "note", "email")}
     try:
@@ -58,9 +58,9 @@ def member_invite(request: ProjectRequest) -> HttpResponse:
         sent = send_invitation_mail(invitation=made, link=link, to=given["email"])
         (messages.success if sent else messages.error)(
             request,
-            f"It is mailed to {given['email']}."
+            f"Invitation sent to {given['email']}."
             if sent
-            else "The mail server did not take it. Send the link yourself.",
+            else "The mail server rejected the email. Send the link yourself.",
         )
     response = _render(request, made=link, made_role=made.get_role_display())
     response["Cache-Control"] = "no-store"
@@ -70,16 +70,16 @@ def member_invite(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN)
 def member_uninvite(request: ProjectRequest, invitation_id: int) -> HttpResponse:
-    """Takes an invitation back."""
+    """Revokes an invitation."""
     invitation = list_open_invitations(request.project).filter(pk=invitation_id).first()
     if invitation is None:
-        raise Http404("There is no such invitation.")
+        raise Http404("Invitation not found.")
     try:
         invitation_revoke(invitation=invitation, actor=request.user, address=_address(request))
     except InvitationError as error:
         messages.error(request, str(error).partition(": ")[2].capitalize())
     else:
-        messages.success(request, "The invitation is taken back; its link leads nowhere.")
+        messages.success(request, "Invitation revoked. Its link no longer works.")
     return redirect("members", request.project.slug)
 
 
@@ -107,7 +107,7 @@ def member_role(request: ProjectRequest, user_id: int) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def member_end(request: ProjectRequest, user_id: int) -> HttpResponse:
-    """Takes a person out of the project."""
+    """Removes a member from the project."""
     _member_or_404(request, user_id)
     try:
         member = member_remove(
@@ -117,8 +117,8 @@ def member_end(request: ProjectRequest, user_id: int) -> HttpResponse:
         return _render_refusal(request, error)
     messages.success(
         request,
-        f"{member.user.get_username()} is no member any more. Keys they made go on "
-        "working; see Keys.",
+        f"{member.user.get_username()} removed. Keys that this member created keep working; "
+        "see Keys.",
     )
     return (
         redirect("home")
@@ -130,7 +130,7 @@ def member_end(request: ProjectRequest, user_id: int) -> HttpResponse:
 @require_POST
 @project_page()
 def member_leave(request: ProjectRequest) -> HttpResponse:
-    """The person goes by themselves."""
+    """The person leaves the project."""
     try:
         member_remove(
             project=request.project,
@@ -146,13 +146,13 @@ def member_leave(request: ProjectRequest) -> HttpResponse:
 
 def _member_or_404(request: ProjectRequest, user_id: int) -> None:
     if not for_project(Member, request.project).filter(user_id=user_id).exists():
-        raise Http404("There is no such member.")
+        raise Http404("Member not found.")
 
 
 def _mail_check(text: str) -> None:
     if not settings.MAIL_READY:
         raise InvitationError(
-            "email: this server sends no mail; leave it empty and send the link yourself."
+            "email: this server cannot send email. Leave it empty and send the link yourself."
         )
     try:
         mail_address_check(text)
@@ -162,7 +162,7 @@ def _mail_check(text: str) -> None:
 
 def _render_refusal(request: ProjectRequest, error: MemberError) -> HttpResponse:
     said = str(error).partition(": ")[2]
-    messages.error(request, f"Nothing is changed: {said}")
+    messages.error(request, f"Nothing was changed: {said}")
     return _render(request, status=400)
 
 

@@ -1,4 +1,4 @@
-"""The Model page: how its versions compare over time, and the same numbers as JSON and CSV."""
+"""The Model page: its versions over time; the same numbers as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from dashboard.ui.selectors.model import (
 from dashboard.ui.selectors.versions import list_versions
 
 MAX_REPORT_AGE_MINUTES = 10
-"""Minutes after its newest report in which a page without charts expects them."""
+"""Minutes after its latest report in which a page without charts waits for them."""
 
 
 @require_safe
@@ -58,8 +58,8 @@ def model(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def model_json(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The charts' numbers as the page draws them; 304 for who has them. A page that waits for its
-    first charts is told to load again."""
+    """Data of the charts as the page draws them; 304 if unchanged. Asks a page that waits for its
+    first charts to reload."""
     page, _ = _page(request, model_id)
     if request.headers.get("HX-Request"):
         return mark_uncached(
@@ -71,7 +71,7 @@ def model_json(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def model_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """A row a version and bin, a column a chart, or the one chart that is asked for; an empty cell
+    """One row per version and bin, one column per chart, or only the requested chart; an empty cell
     means no report."""
     page, _ = _page(request, model_id)
     key = request.GET.get("chart", "")
@@ -88,8 +88,8 @@ def model_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def model_numbers(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The charts' numbers as tables, the baseline's and the judged version's: a part of the page
-    once somebody unfolds it, else a page."""
+    """Data of the charts as tables, for the baseline and the evaluated version: a part of the page
+    that loads when it is unfolded, else a page."""
     page, _ = _page(request, model_id)
     drawn = [version for version in page.facts.drawn if version.slot <= 2] or page.facts.drawn[:1]
     context = {
@@ -110,12 +110,12 @@ def model_or_404(request: ProjectRequest, model_id: int) -> WatchedModel:
     """The model of this project."""
     found = find_model(project_id=request.project.pk, model_id=model_id)
     if found is None:
-        raise Http404("There is no such model in this project.")
+        raise Http404("Model not found in this project.")
     return found
 
 
 def parse_whole_number(text: str | None) -> int | None:
-    """A number out of an address; anything else is as if it was not there."""
+    """A number from the URL, or None if it is invalid."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
@@ -124,7 +124,7 @@ def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, TimeRange]
     environment, version = query.get("env", ""), parse_whole_number(query.get("version"))
     standing = read_model_verdicts(model=found, environment=environment, version_id=version)
     since = standing.judged.started_minute if standing.judged else None
-    # A line of a few minutes would be a dot in six hours.
+    # In six hours, a line of a few minutes would be a dot.
     young = now - found.first_seen_at.timestamp() < 3600
     chosen = read_time_range(
         query, now=clock.minute_of(now), since=since, usual="1h" if young else DEFAULT_SPAN
@@ -152,8 +152,8 @@ def _order(query: QueryDict, *, whole: bool) -> Order:
 
 
 def _build_charts(page: ModelPage) -> dict[str, Any]:
-    """The charts, and `said`: what the rest of the page rests on. Where that changes, the page has
-    to be loaded again."""
+    """The charts, and `said`: a fingerprint of the rest of the page. If it changes, the page must
+    be reloaded."""
     verdict = page.facts.standing.verdict
     said = [verdict.pk if verdict else None, *(version.id for version in page.facts.drawn)]
     return serialize_trends(page.facts.asked.window, page.facts.drawn, page.trends, page.marks) | {

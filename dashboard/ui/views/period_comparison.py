@@ -1,5 +1,5 @@
-"""Whether a model is better than in the weeks before: a part of the Model page once it is shown, a
-page, and its rows as files."""
+"""28-day trend of a model: a part of the Model page that loads when it is shown, a page, and its
+rows as files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = ("number", "region", *PeriodValues._fields, "how")
 @require_safe
 @project_page()
 def period_comparison(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The last four weeks against the four before."""
+    """The last 28 days compared with the previous 28 days."""
     part = (
         "ui/model_periods.html"
         if request.headers.get("HX-Request")
@@ -42,7 +42,7 @@ def period_comparison(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def period_comparison_json(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """What the page says, in numbers; `unit` is that of `before` and `after`."""
+    """Content of the page as data; `unit` is the unit of `before` and `after`."""
     found: PeriodSummary = _context(request, model_id)["told"]
     said = {"answer": found.answer, "sentences": found.sentences, "compared": found.compared}
     return mark_uncached(JsonResponse(said | {"rows": [_flat(row) for row in found.rows]}))
@@ -51,7 +51,7 @@ def period_comparison_json(request: ProjectRequest, model_id: int) -> HttpRespon
 @require_safe
 @project_page()
 def period_comparison_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """A row a number."""
+    """One row per metric."""
     found: PeriodSummary = _context(request, model_id)["told"]
     return mark_uncached(
         csv_response(

@@ -1,4 +1,4 @@
-"""A new project, and the way into one by an invitation."""
+"""New projects, and joining a project with an invitation."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from dashboard.projects.services import ProjectError, project_create_from_name
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def project_new(request: HttpRequest) -> HttpResponse:
-    """A name, and its maker administers it."""
+    """Creates a project with its creator as admin."""
     assert isinstance(request.user, User)
     if not may_create_projects(request.user):
-        raise PermissionDenied("Projects are made by admins of a project, and by staff.")
+        raise PermissionDenied("Only project admins and staff can create projects.")
     name, error = request.POST.get("name", ""), ""
     if request.method == "POST":
         try:
@@ -39,9 +39,7 @@ def project_new(request: HttpRequest) -> HttpResponse:
         except ProjectError as refused:
             error = str(refused)
         else:
-            messages.success(
-                request, f"{project.name} is made. The first report makes it more than a name."
-            )
+            messages.success(request, f"{project.name} created. Send the first report to see data.")
             return redirect("setup", project.slug)
     return render(
         request, "ui/project_new.html", {"name": name, "error": error}, status=400 if error else 200
@@ -52,7 +50,7 @@ def project_new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @rate_limit(action="invitation", limit_get=True)  # type: ignore[untyped-decorator]  # allauth has no types
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """What one is invited to; whoever is not signed in makes an account here, or signs in first."""
+    """The invitation. A person without a session creates an account here, or signs in first."""
     found = find_invitation(token)
     if found is None:
         return render(request, "ui/invitation_gone.html", status=404)
@@ -62,7 +60,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     address = request.META.get("REMOTE_ADDR")
     try:
         user = request.user if isinstance(request.user, User) else _build_user(request)
-        with write_transaction():  # whoever was too late gets no account either
+        with write_transaction():  # An expired invitation creates no account.
             if user.pk is None:
                 user_store(user=user, actor_name="invitation", address=address)
             invitation_accept(invitation=found, user=user, address=address)
@@ -73,8 +71,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _read_membership(request: HttpRequest, found: Invitation) -> dict[str, Any]:
-    """The membership of whoever looks, if there is one, and whether the invitation gives them
-    more."""
+    """The current membership of the viewer, if any, and whether the invitation adds permissions."""
     member = (
         Member.objects.filter(project=found.project, user=request.user).first()
         if isinstance(request.user, User)
@@ -87,7 +84,7 @@ def _read_membership(request: HttpRequest, found: Invitation) -> dict[str, Any]:
 
 
 def _build_user(request: HttpRequest) -> User:
-    """The person that the form makes, not stored yet; raises ValidationError by field."""
+    """The unsaved user of the form; raises ValidationError by field."""
     return user_build(
         username=request.POST.get("username", "").strip(), password=request.POST.get("password", "")
     )

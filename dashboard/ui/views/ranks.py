@@ -22,7 +22,7 @@ from dashboard.ui.pages.rank_table import build_rank_table
 from dashboard.ui.views.model import model_or_404
 
 PAGE_SIZE = 64
-"""Ranks of a page."""
+"""Number of ranks on a page."""
 CSV_HEADER = [
     "rank",
     "instance",
@@ -41,8 +41,8 @@ CSV_HEADER = [
 @require_safe
 @project_page()
 def ranks(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The board of the job that the address names, else of the one that reported last; or its part
-    that is fetched again."""
+    """The board of the job from the URL, else of the job with the latest report; or the part of the
+    board that scripts poll."""
     context = _context(request, model_or_404(request, model_id))
     part = render_to_string("ui/instances/ranks_live.html", context, request)
     if request.headers.get("HX-Request"):
@@ -67,7 +67,7 @@ def ranks_json(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def ranks_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """A row a rank."""
+    """One row per rank."""
     board = _context(request, model_or_404(request, model_id))["board"]
     rows = [
         (
@@ -89,7 +89,7 @@ def ranks_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
 
 
 def _context(request: ProjectRequest, model: WatchedModel) -> dict[str, Any]:
-    """Four queries, whatever the size of the job."""
+    """Reads the board in four queries, independent of the size of the job."""
     query = request.GET
     environments = sorted(
         {

@@ -1,4 +1,4 @@
-"""Settings > Messages: who is told what and when, maintenance, and what could not be delivered."""
+"""Settings > Notifications: rules, maintenance windows, and failed notifications."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from dashboard.vocabulary import numbers
 @require_safe
 @project_page()
 def rules(request: ProjectRequest) -> HttpResponse:
-    """Every rule with what it means."""
+    """All rules with their description."""
     return _render(request)
 
 
 @require_POST
 @project_page(Role.ADMIN)
 def rule_make(request: ProjectRequest) -> HttpResponse:
-    """Adds a rule, or says which field is wrong."""
+    """Adds a rule, or reports the invalid field."""
     channels = {str(channel.pk): channel for channel in for_project(Channel, request.project)}
     try:
         rule = rule_add(
@@ -52,7 +52,7 @@ def rule_make(request: ProjectRequest) -> HttpResponse:
         )
     except RuleError as error:
         return _render_refusal(request, "rule", error)
-    messages.success(request, f"The rule for {rule.channel.name} holds from now on.")
+    messages.success(request, f"Rule for {rule.channel.name} saved.")
     return redirect("rules", request.project.slug)
 
 
@@ -67,16 +67,16 @@ def rule_end(request: ProjectRequest, rule_id: int) -> HttpResponse:
         .first()
     )
     if rule is None:
-        raise Http404("There is no such rule.")
+        raise Http404("Rule not found.")
     rule_remove(rule=rule, user=request.user, address=_address(request))
-    messages.success(request, f"The rule for {rule.channel.name} is removed.")
+    messages.success(request, f"Rule for {rule.channel.name} removed.")
     return redirect("rules", request.project.slug)
 
 
 @require_POST
 @project_page(Role.ADMIN)
 def rule_zone(request: ProjectRequest) -> HttpResponse:
-    """Sets the clock of the quiet hours."""
+    """Sets the time zone of quiet hours."""
     try:
         time_zone_set(
             project=request.project,
@@ -86,19 +86,19 @@ def rule_zone(request: ProjectRequest) -> HttpResponse:
         )
     except RuleError as error:
         return _render_refusal(request, "zone", error)
-    messages.success(request, f"Quiet hours go by the clock of {request.project.time_zone}.")
+    messages.success(request, f"Quiet hours now use the time zone {request.project.time_zone}.")
     return redirect("rules", request.project.slug)
 
 
 @require_POST
 @project_page(Role.OPERATOR)
 def maintenance_make(request: ProjectRequest) -> HttpResponse:
-    """Adds a maintenance window, or says which field is wrong."""
+    """Adds a maintenance window, or reports the invalid field."""
     zone = get_time_zone(request.project)
     try:
         ends_at = moment_read(request.POST, "ends_at", zone)
         if ends_at is None:
-            raise RuleError("ends_at: say when it ends.")
+            raise RuleError("ends_at: enter an end time.")
         maintenance_add(
             project=request.project,
             starts_at=moment_read(request.POST, "starts_at", zone) or clock.now(),
@@ -111,34 +111,36 @@ def maintenance_make(request: ProjectRequest) -> HttpResponse:
         )
     except RuleError as error:
         return _render_refusal(request, "maintenance", error)
-    messages.success(request, "Messages wait during that time and come as one message at its end.")
+    messages.success(
+        request, "Maintenance scheduled. Notifications are muted; a summary is sent at the end."
+    )
     return redirect("rules", request.project.slug)
 
 
 @require_POST
 @project_page(Role.OPERATOR)
 def maintenance_stop(request: ProjectRequest, window_id: int) -> HttpResponse:
-    """Ends a window now, or takes back one that has not begun."""
+    """Ends a maintenance window now, or cancels a window that has not begun."""
     windows = for_project(MaintenanceWindow, request.project).select_related("project")
     window = windows.filter(pk=window_id, ends_at__gt=clock.now()).first()
     if window is None:
-        raise Http404("There is no such window.")
+        raise Http404("Maintenance window not found.")
     maintenance_end(window=window, user=request.user, address=_address(request))
-    messages.success(request, "The maintenance is over. What was held back is sent now.")
+    messages.success(request, "Maintenance ended. Held notifications are sent now.")
     return redirect("rules", request.project.slug)
 
 
 @require_POST
 @project_page(Role.OPERATOR)
 def message_redeliver(request: ProjectRequest, delivery_id: int) -> HttpResponse:
-    """Sends a message again that was given up."""
+    """Redelivers a failed notification."""
     delivery = for_project(Delivery, request.project).filter(pk=delivery_id).first()
     if delivery is None:
-        raise Http404("There is no such message.")
+        raise Http404("Notification not found.")
 
     def again() -> str:
         redeliver_message(delivery=delivery, user=request.user, address=_address(request))
-        return "It is tried again from the start, under the same id."
+        return "Redelivery scheduled with the same message ID."
 
     return _redeliver(request, again)
 
@@ -146,25 +148,25 @@ def message_redeliver(request: ProjectRequest, delivery_id: int) -> HttpResponse
 @require_POST
 @project_page(Role.OPERATOR)
 def channel_redeliver(request: ProjectRequest, channel_id: int) -> HttpResponse:
-    """Sends again what a channel was not told."""
+    """Redelivers the failed notifications of a channel."""
     channel = for_project(Channel, request.project).filter(pk=channel_id).first()
     if channel is None:
-        raise Http404("There is no such channel.")
+        raise Http404("Channel not found.")
 
     def again() -> str:
         count = redeliver_channel_messages(
             channel=channel, user=request.user, address=_address(request)
         )
         return (
-            f"{numbers.number(count)} of {channel.name} are tried again from the start, under "
-            "the same ids."
+            f"Redelivery of {numbers.number(count)} to {channel.name} scheduled with the same "
+            "message IDs."
         )
 
     return _redeliver(request, again)
 
 
 def _redeliver(request: ProjectRequest, again: Callable[[], str]) -> HttpResponse:
-    """Does it and tells what was done, or why it cannot be."""
+    """Redelivers and shows the result or the reason of a refusal."""
     try:
         messages.success(request, again())
     except ValueError as error:
@@ -174,7 +176,7 @@ def _redeliver(request: ProjectRequest, again: Callable[[], str]) -> HttpRespons
 
 def _render_refusal(request: ProjectRequest, form: str, error: RuleError) -> HttpResponse:
     field, _, text = str(error).partition(": ")
-    messages.error(request, f"Nothing is saved. {field.replace('_', ' ').capitalize()}: {text}")
+    messages.error(request, f"Not saved. {field.replace('_', ' ').capitalize()}: {text}")
     return _render(request, form=form, field=field, text=text, status=400)
 
 

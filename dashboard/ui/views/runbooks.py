@@ -1,5 +1,4 @@
-"""Settings > Roll back: how the owners of each model roll back, as the alert's page and its
-messages show it."""
+"""Settings > Runbooks: rollback instructions of each model for the alert page and notifications."""
 
 from __future__ import annotations
 
@@ -24,18 +23,18 @@ from dashboard.ui.views.model import parse_whole_number
 @require_safe
 @project_page()
 def runbooks(request: ProjectRequest) -> HttpResponse:
-    """What is written, and the form of one model."""
+    """All runbooks, and the form of one model."""
     return _render(request, parse_whole_number(request.GET.get("model")))
 
 
 @require_POST
 @project_page(Role.ADMIN)
 def runbook_save(request: ProjectRequest) -> HttpResponse:
-    """Keeps what was written, or says which field is wrong."""
+    """Saves a runbook, or reports the invalid field."""
     model_id, given = parse_whole_number(request.POST.get("model")), request.POST
     model = for_project(WatchedModel, request.project).filter(pk=model_id or 0).first()
     if model is None:
-        raise Http404("There is no such model.")
+        raise Http404("Model not found.")
     try:
         changed = runbook_set(
             model=model,
@@ -46,15 +45,15 @@ def runbook_save(request: ProjectRequest) -> HttpResponse:
         )
     except RunbookError as error:
         field, _, text = str(error).partition(": ")
-        messages.error(request, f"Nothing is saved. {text[:1].upper()}{text[1:]}")
+        messages.error(request, f"Not saved. {text[:1].upper()}{text[1:]}")
         return _render(
             request, model_id, field=field, error=text[:1].upper() + text[1:], status=400
         )
     messages.success(
         request,
-        f"The next message about {model.name} shows it."
+        f"Saved. The next notification about {model.name} shows this runbook."
         if changed
-        else "That is what was there before.",
+        else "No changes to save.",
     )
     return redirect(
         reverse("guides", args=[request.project.slug]) + "?" + urlencode({"model": model.pk})

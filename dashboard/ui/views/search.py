@@ -1,5 +1,5 @@
-"""The search: a page of results without a script, and the same results as a list under the field
-with one."""
+"""Search: a results page that works without scripts, and the same results as a list below the
+search field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGE_RESULTS_PER_KIND = 50
 @require_safe
 @project_page()
 def search(request: ProjectRequest) -> HttpResponse:
-    """What the project has under these words."""
+    """Results of the project for these words."""
     text = normalize_search_text(request.GET.get("q", ""))
     part = bool(request.headers.get("HX-Request"))
     found = project_search(

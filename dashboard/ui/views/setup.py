@@ -1,4 +1,4 @@
-"""The Setup page: a key, a snippet, the first report, and where messages go."""
+"""The Setup page: key, snippets, first report, and notification channels."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ INGEST_KIND = "ing"
 @require_safe
 @project_page()
 def setup(request: ProjectRequest) -> HttpResponse:
-    """Everything a new job needs, down to its first report."""
+    """All steps of a new job, up to its first report."""
     return _page(request)
 
 
 @require_safe
 @project_page()
 def setup_arrival(request: ProjectRequest) -> HttpResponse:
-    """Whether a report has come; the page asks again and again."""
+    """State of the first report, which the page polls."""
     return fragment_response(request, _arrival(request))
 
 
 @require_safe
 @project_page()
 def setup_keys(request: ProjectRequest) -> HttpResponse:
-    """The keys with their last use; the page asks until a job has used one, and after."""
+    """The keys with their last use. The page polls them before and after the first use."""
     return fragment_response(request, _keys(request))
 
 
 @require_safe
 @project_page()
 def setup_channels(request: ProjectRequest) -> HttpResponse:
-    """The channels with what their last message met; the page asks after a test."""
+    """The channels with the result of their last notification. The page polls them after a test."""
     return fragment_response(request, _channels(request))
 
 
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def key_make(request: ProjectRequest) -> HttpResponse:
-    """Makes a key that sends reports and shows it this once, in the answer itself: it is stored
-    nowhere."""
+    """Creates a key that sends reports and shows it only once, in the response, because it is not
+    stored."""
     name, address = request.POST.get("name", "").strip()[:100], request.META.get("REMOTE_ADDR")
     _, text = key_create(
         project=request.project, kind=INGEST_KIND, name=name, actor=request.user, address=address
@@ -80,8 +80,8 @@ def key_make(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def channel_make(request: ProjectRequest) -> HttpResponse:
-    """Adds a channel, or says which field is wrong; what signs a webhook is shown this once, in the
-    answer itself."""
+    """Adds a channel, or reports the invalid field. The signing secret of a webhook is shown only
+    once, in the response."""
     given = {field: request.POST.get(field, "").strip() for field in ("kind", "name", "address")}
     try:
         channel = channel_create(
@@ -95,7 +95,7 @@ def channel_make(request: ProjectRequest) -> HttpResponse:
         return _page(
             request, channel_form=given | {"field": field, "error": text or str(error)}, status=400
         )
-    messages.success(request, f"{channel.name} is added. Send a test to see whether it answers.")
+    messages.success(request, f"{channel.name} added. Send a test notification to verify it.")
     if not channel.secret:
         return redirect("setup", request.project.slug)
     return setup_answer(request, secret=channel.secret)
@@ -104,11 +104,11 @@ def channel_make(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN)
 def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpResponse:
-    """Send test, switch on, switch off; another signing secret, which asks again who it is since it
-    is shown."""
+    """Sends a test, enables or disables a channel, or creates a signing secret. A new secret
+    requires reauthentication because it is shown."""
     channel = for_project(Channel, request.project).filter(pk=channel_id).first()
     if channel is None or action not in ("test", "enable", "disable", "rotate"):
-        raise Http404("There is no such channel.")
+        raise Http404("Channel not found.")
     if action == "rotate":
         require_reauthentication(request)
         try:
@@ -123,7 +123,7 @@ def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpRe
     elif action == "test":
         channel_test(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
         messages.success(
-            request, f"A test is on its way to {channel.name}; its answer shows beside the channel."
+            request, f"Test sent to {channel.name}. The result appears next to the channel."
         )
     elif action == "enable":
         channel_enable(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
@@ -133,7 +133,7 @@ def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpRe
 
 
 def setup_answer(request: ProjectRequest, **shown: Any) -> HttpResponse:
-    """The page with something that is shown this once, in the answer itself."""
+    """The page with a secret that is shown only once, in the response."""
     response = _page(request, **shown)
     response["Cache-Control"] = "no-store"
     return response

@@ -1,5 +1,5 @@
-"""The tables of the Fleet, Alerts and Grades pages as JSON and CSV, at the addresses of the pages
-with an ending."""
+"""Tables of the Fleet, Alerts and Alert quality pages as JSON and CSV, at the URLs of the pages
+with a file extension."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ ALERTS = (
 @require_safe
 @project_page()
 def fleet_json(request: ProjectRequest) -> HttpResponse:
-    """A row a model, in the order of the page, in numbers; `windows` names the time that the values
-    are of."""
+    """One row per model, in the order of the page, with numbers; `windows` states the time of the
+    values."""
     content = fleet_content(request)
     return mark_uncached(
         JsonResponse(
@@ -61,7 +61,7 @@ def fleet_json(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def fleet_csv(request: ProjectRequest) -> HttpResponse:
-    """The same as a table."""
+    """The fleet as a table."""
     rows = [fleet_cells(row) for row in fleet_content(request)["rows"]]
     return mark_uncached(csv_response([list(COLUMNS), *rows], f"{request.project.slug}-fleet.csv"))
 
@@ -69,21 +69,21 @@ def fleet_csv(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def alerts_json(request: ProjectRequest) -> HttpResponse:
-    """The newest alerts, the open ones first, as the page lists them."""
+    """The latest alerts, open ones first, in the order of the page."""
     return mark_uncached(JsonResponse({"alerts": [_alert(row) for row in _alerts(request)]}))
 
 
 @require_safe
 @project_page()
 def alerts_csv(request: ProjectRequest) -> HttpResponse:
-    """The same as a table."""
+    """The alerts as a table."""
     return _csv(request, "alerts", ALERTS, [_alert(row) for row in _alerts(request)])
 
 
 @require_safe
 @project_page()
 def alert_quality_json(request: ProjectRequest) -> HttpResponse:
-    """How the alerts of the last days fared, by their worst verdict and by their end."""
+    """Alert quality of the last days, by worst verdict and by outcome."""
     found = read_alert_quality(project=request.project)
     rows, ends = (
         [asdict(row) for row in table]
@@ -95,7 +95,7 @@ def alert_quality_json(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def alert_quality_csv(request: ProjectRequest) -> HttpResponse:
-    """A row a verdict."""
+    """One row per verdict."""
     rows = [asdict(row) for row in build_verdict_rows(read_alert_quality(project=request.project))]
     return _csv(
         request,

@@ -1,4 +1,4 @@
-"""The Version page: what one version does at its start and afterwards, as JSON and CSV too, and the
+"""The Version page: start, compilations and traffic of one version, as JSON and CSV too, and the
 budgets of its model."""
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def version(request: ProjectRequest, model_id: int, version_id: int) -> HttpResp
 @require_safe
 @project_page()
 def version_as_json(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
-    """What the page says, as numbers."""
+    """Content of the page as data."""
     return JsonResponse(version_json(_page(request, model_id, version_id)))
 
 
 @require_safe
 @project_page()
 def version_as_csv(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
-    """A row a compilation, or a row a stretch of the start that is drawn."""
+    """One row per compilation, or one row per phase of the drawn start."""
     if request.GET.get("chart") == "start":
         return csv_response(
             start_table(_page(request, model_id, version_id)),
@@ -73,19 +73,19 @@ def version_as_csv(request: ProjectRequest, model_id: int, version_id: int) -> H
 @require_POST
 @project_page(Role.OPERATOR)
 def version_budgets(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
-    """Sets what the model, or every model without its own, may take to start, has to serve compiled
-    and may let wait.
+    """Sets the budgets of the model, or of all models without their own: cold start, compiled calls
+    and stalled calls.
 
-    An empty field is no budget, for stalled calls the usual one."""
+    An empty field means no budget; for stalled calls, it means the default."""
     model = model_or_404(request, model_id)
     if not model.versions.filter(pk=version_id).exists():
-        raise Http404("There is no such version of this model.")
+        raise Http404("Version not found for this model.")
     whole = request.POST.get("for") == ALL_MODELS
     back = reverse("version", args=[request.project.slug, model_id, version_id])
     try:
         budgets = Budgets(*(_number(request, name, unit) for name, unit in UNITS.items()))
     except BudgetError as error:
-        messages.error(request, f"Nothing is saved. {error}")
+        messages.error(request, f"Not saved. {error}")
         return redirect(back)
     changed = budgets_set(
         project=request.project,
@@ -94,7 +94,7 @@ def version_budgets(request: ProjectRequest, model_id: int, version_id: int) -> 
         actor=request.user,
         address=request.META.get("REMOTE_ADDR"),
     )
-    messages.success(request, "Saved." if changed else "Nothing was different: nothing is changed.")
+    messages.success(request, "Saved." if changed else "No changes to save.")
     return redirect(back)
 
 
@@ -108,7 +108,8 @@ def _number(request: ProjectRequest, name: str, unit: float) -> float | None:
         value = math.nan
     if not math.isfinite(value):
         raise BudgetError(
-            name, f"{LABELS[name]} is {text!r}, expected a number, or nothing for no budget."
+            name,
+            f"{LABELS[name]} is {text!r}. Enter a number, or leave the field empty for no budget.",
         )
     return check_budget(name, round(value / unit, 9))
 
@@ -122,9 +123,7 @@ def _page(request: ProjectRequest, model_id: int, version_id: int) -> VersionPag
         environment=query.get("env", ""),
     )
     if facts is None:
-        raise Http404(
-            "There is no such version of this model in this project, or nothing of it has run."
-        )
+        raise Http404("Version not found in this project, or it never ran.")
     numbers = {
         name: parse_whole_number(query.get(name)) for name in ("instance", "replicas", "at_once")
     }

@@ -42,7 +42,7 @@ def test_a_person_verified_by_the_provider_gets_an_account_without_projects(
     again.get(callback(again))
     assert User.objects.filter(username__startswith="mara").count() == 1
     assert (
-        "You have none here"
+        "Your account has no password"
         in again.get("/accounts/password/change/", follow=True).content.decode()
     )
 
@@ -63,7 +63,7 @@ def test_an_answer_for_another_browser_is_refused(
 ) -> None:
     path = callback(client)
     victim = Client()
-    assert "did not vouch" in victim.get(path).content.decode()
+    assert "Sign-in failed" in victim.get(path).content.decode()
     assert "_auth_user_id" not in victim.session and not User.objects.exists()
 
 
@@ -72,7 +72,7 @@ def test_a_person_who_denies_access_at_the_provider_is_not_signed_in(
 ) -> None:
     back = callback(client, allow=False)
     assert "error=access_denied" in back
-    assert "not signed in" in client.get(back, follow=True).content.decode().lower()
+    assert "sign-in cancelled" in client.get(back, follow=True).content.decode().lower()
     assert "_auth_user_id" not in client.session and not User.objects.exists()
 
 
@@ -95,8 +95,8 @@ def test_a_forged_code_or_an_error_is_refused(
     state = path.partition("state=")[2].partition("&")[0]
     answer = client.get(f"{START}callback/?{what.format(state=state)}", follow=True)
     assert (
-        "not signed in" in answer.content.decode().lower()
-        or "did not vouch" in answer.content.decode()
+        "sign-in cancelled" in answer.content.decode().lower()
+        or "Sign-in failed" in answer.content.decode()
     )
     assert "_auth_user_id" not in client.session and not User.objects.exists()
 
@@ -106,7 +106,7 @@ def test_a_provider_that_does_not_answer_is_one_sentence(
 ) -> None:
     configure(settings, "http://127.0.0.1:9")
     answer = client.post(START)
-    assert answer.status_code < 500 and "did not vouch" in answer.content.decode()
+    assert answer.status_code < 500 and "Sign-in failed" in answer.content.decode()
 
 
 def test_a_person_connects_the_provider_to_an_existing_account(

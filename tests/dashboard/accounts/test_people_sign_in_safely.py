@@ -63,7 +63,7 @@ def second_step(client: Client) -> tuple[str, list[str]]:
     """Sets up the authenticator app in a signed-in browser; returns its secret and the recovery
     codes."""
     page = client.get("/accounts/2fa/totp/activate/", follow=True)
-    if "Is it you?" in page.content.decode():
+    if "Confirm your identity" in page.content.decode():
         client.post("/accounts/reauthenticate/", {"password": PASSWORD})
         page = client.get("/accounts/2fa/totp/activate/")
     found = re.search(r'id="totp">(\w+)<', page.content.decode())
@@ -182,7 +182,7 @@ def test_an_unknown_name_gets_the_answer_of_a_wrong_password(client: Client, use
 def test_sessions_are_listed_and_all_others_can_be_ended(client: Client, user: User) -> None:
     here, there = enter(client), enter(Client(headers={"user-agent": "Other/1.0"}))
     page = here.get("/accounts/sessions/").content.decode()
-    assert "Other/1.0" in page and "Sign out everywhere else" in page
+    assert "Other/1.0" in page and "Sign out other sessions" in page
     here.post("/accounts/sessions/")
     assert inside(here) and not inside(there)
 

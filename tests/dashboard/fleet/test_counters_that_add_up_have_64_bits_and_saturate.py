@@ -148,7 +148,7 @@ def test_calls_saturate_and_the_health_page_shows_it(
     )
     text = signed_in.get(f"/p/{project.slug}/health/").content.decode()
     assert (
-        "A counter reached its largest value, 1,125,899,906,842,624" in text
+        "A counter reached its maximum, 1,125,899,906,842,624" in text
         and "calls of forward" in text
     )
     assert "Limits reached" not in text and "counter:" not in text

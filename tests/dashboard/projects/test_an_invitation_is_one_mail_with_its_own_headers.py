@@ -79,5 +79,5 @@ def test_a_project_name_stays_within_the_subject(
     page = signed_in.post(INVITE, {"role": "viewer", "email": "mara@example.com"}).content.decode()
     sent = message_from_bytes(raw())
     assert set(sent.keys()) == HEADERS and sent["To"] == "mara@example.com"
-    assert str(sent.get_payload()).startswith("ada invites you to the project ")
+    assert str(sent.get_payload()).startswith("ada invited you to the project ")
     assert "<script>alert(1)" not in page

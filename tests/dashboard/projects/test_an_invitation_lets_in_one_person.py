@@ -68,7 +68,7 @@ def test_guessing_links_is_limited(project: Project, user: User) -> None:
     ]
     assert statuses[:60] == [404] * 60 and set(statuses[60:]) == {429}
     late = Client(REMOTE_ADDR="203.0.113.7").post(path, {"username": "eve", "password": PASSWORD})
-    assert late.status_code == 429 and "Too many tries" in late.content.decode()
+    assert late.status_code == 429 and "Too many attempts" in late.content.decode()
     assert not User.objects.filter(username="eve").exists()
     assert Client(REMOTE_ADDR="203.0.113.8").get(path).status_code == 200
 

@@ -38,7 +38,7 @@ def test_a_page_answers_503_with_retry_after(
         and int(answer["Retry-After"]) >= 1
         and answer["Cache-Control"] == "no-store"
     )
-    assert "The database does not respond" in answer.content.decode()
+    assert "The database is unavailable" in answer.content.decode()
     assert "lock timeout" not in answer.content.decode()
     assert "default-src 'none'" in answer["Content-Security-Policy"]
 

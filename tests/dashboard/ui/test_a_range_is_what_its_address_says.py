@@ -99,9 +99,9 @@ def test_a_page_shows_a_range_of_ten_years_one_of_the_future_and_one_without_dat
 ) -> None:
     made, now = charted(project, HEALTHY, WORSE), now_minute()
     for query, said in (
-        (f"from={at(now - 10 * 525_960)}", "nothing is kept for longer"),
-        (f"from={at(now + 500)}", "lies in the future"),
-        (f"from={at(now - 50_000)}&to={at(now - 49_000)}", "No report in the last"),
+        (f"from={at(now - 10 * 525_960)}", "the maximum retention"),
+        (f"from={at(now + 500)}", "is in the future"),
+        (f"from={at(now - 50_000)}&to={at(now - 49_000)}", "No report in these"),
         ("range=deployment", "Since deployment"),
     ):
         answer = signed_in.get(made.url(f"?{query}"))

@@ -92,7 +92,7 @@ def test_the_alert_page_lists_the_related_alerts_with_their_states(
         one is not in_group[0] for one in together
     ]
     assert "auto-recovered" in page and "Related alerts." in page
-    assert "alarms in other environments, too" in html(signed_in, f"{alone.number}/")
+    assert "also has alerts in other environments" in html(signed_in, f"{alone.number}/")
 
 
 def test_the_number_of_queries_does_not_grow_with_the_alerts(

@@ -201,8 +201,8 @@ def test_an_absolute_range_limits_the_observed_values(signed_in: Client, project
     assert "1 and 2 did not run in this range" in neither.replace("<bdi>", "").replace("</bdi>", "")
     wrong = text_of(signed_in, made.pair("1", "2") + "&from=yesterday")
     assert (
-        "from: write a time such as" in wrong
-        and "Shown is what is usual: since deployment." in wrong
+        "from: not a time. Enter a UTC time such as" in wrong
+        and "Showing the default range: since deployment." in wrong
     )
 
 

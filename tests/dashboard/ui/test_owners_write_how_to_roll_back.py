@@ -38,7 +38,7 @@ def test_a_runbook_is_on_the_page_and_in_the_notification_until_it_is_removed(
     assert "No rollback steps for" in written
     assert f'href="{PAGE}?model={alert.deployment.model_id}#write"' in written
     ModelVersion.objects.filter(pk=alert.deployment.version_id).update(name="2026.11.3 & #1")
-    assert "The next message about" in save(signed_in, alert)[1]
+    assert "The next notification about" in save(signed_in, alert)[1]
     alert = Alert.objects.get(pk=alert.pk)
     assert alert.verdict and alert.verdict.baseline
     before = alert.verdict.baseline.version.name
@@ -57,7 +57,7 @@ def test_a_runbook_is_on_the_page_and_in_the_notification_until_it_is_removed(
         facts["links"]["roll_back_guide"]
         == f"https://runbooks.example.com/ranker?leave=2026.11.3%20%26%20%231&to={before}"
     )
-    assert "That is what was there before." in save(signed_in, alert)[1]
+    assert "No changes to save." in save(signed_in, alert)[1]
     assert save(signed_in, alert, text=" ", url="")[0] == 200
     assert not RollbackGuide.objects.exists()
     entries = list(AuditEntry.objects.filter(action="guide.set").order_by("pk"))
@@ -115,5 +115,5 @@ def test_the_form_is_for_the_requested_model_or_else_for_one_without_a_runbook(
 def test_only_admins_write_runbooks(as_role: Callable[[Role], Client], alert: Alert) -> None:
     for role in (Role.VIEWER, Role.OPERATOR):
         client = as_role(role)
-        assert "Admins write guides." in client.get(PAGE).content.decode()
+        assert "Ask an admin to edit runbooks." in client.get(PAGE).content.decode()
         assert save(client, alert)[0] == 403

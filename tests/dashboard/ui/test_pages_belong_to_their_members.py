@@ -116,7 +116,7 @@ def test_a_viewer_has_read_only_access(as_role: Callable[[Role], Client], alert:
     html = client.get(f"/p/ranking/alerts/{alert.number}/").content.decode()
     assert "Actions require the Operator role." in html
     assert "/acknowledge/" not in html
-    assert "Make a key" not in client.get("/p/ranking/setup/").content.decode()
+    assert "Create key" not in client.get("/p/ranking/setup/").content.decode()
 
 
 def test_an_operator_acts_on_alerts_but_creates_no_keys(

@@ -75,7 +75,7 @@ def test_health_and_setup_show_starting_processes(
     health = text(signed_in.get(f"/p/{project.slug}/health/"))
     assert "1 starting" in health and "2 ended" in health
     assert "1 data worker" in health and "1 parent" in health
-    assert "Reports arrive" in text(signed_in.get(f"/p/{project.slug}/setup/"))
+    assert "Receiving reports" in text(signed_in.get(f"/p/{project.slug}/setup/"))
 
 
 def test_the_page_of_an_instance_shows_how_it_ended(

@@ -33,13 +33,13 @@ def test_a_pin_is_shown_with_its_author_and_reason_and_can_be_ended(
     earlier = alert.deployment.model.versions.exclude(pk=alert.deployment.version_id).first()
     assert earlier
     page = choose(client, alert, version=earlier.name, note="before the <b>rewrite</b>")
-    assert f"{earlier.name} is pinned" in page
+    assert f"{earlier.name} pinned" in page
     assert "<b>Baseline pinned</b>" in page
     assert "before the &lt;b&gt;rewrite&lt;/b&gt;" in page
     assert "operator-person" in page
     choice = BaselineChoice.objects.get()
     page = client.post(address(alert, f"baseline/{choice.pk}/end/"), follow=True).content.decode()
-    assert "The judge chooses the baseline by itself again." in page
+    assert "The baseline is selected automatically again." in page
     assert "<b>Baseline pinned</b>" not in page
 
 

@@ -98,8 +98,8 @@ def test_a_user_redirected_to_the_sign_in_page_reads_that_the_page_follows(
     client: Client, user: User
 ) -> None:
     asked = client.get("/p/ranking/alerts/", follow=True).content.decode()
-    assert "You come back to it afterwards" in asked
-    assert "You come back to it afterwards" not in client.get("/", follow=True).content.decode()
+    assert "Sign in to continue" in asked
+    assert "Sign in to continue" not in client.get("/", follow=True).content.decode()
 
 
 def test_a_forbidden_page_links_to_the_allowed_pages(

@@ -51,9 +51,9 @@ def test_the_backtest_uses_the_values_in_the_fields_and_does_not_save_them(
     page = signed_in.post(
         TRY, {"p50.muted": "yes", "eager.muted": "yes", "watch_alpha": "10"}
     ).content.decode()
-    assert "What these settings would have said" in page
-    assert "1 judged again, " in page
-    assert "1 left out: they had no baseline." in page
+    assert "Backtest" in page
+    assert "1 re-evaluated, " in page
+    assert "1 skipped: they had nothing to be compared with." in page
     assert "2026.11.3" in page
     assert 'value="10"' in page
     assert not JudgingChoice.objects.exists()
@@ -63,13 +63,13 @@ def test_the_backtest_uses_the_values_in_the_fields_and_does_not_save_them(
 def test_the_backtest_shows_the_actual_and_the_new_verdict(judged: None, signed_in: Client) -> None:
     page = signed_in.post(TRY, {}).content.decode()
     assert page.count("ROLL BACK</span>") == 2
-    assert "0 would have been told something else" in page
+    assert "0 would change" in page
 
 
 def test_invalid_values_are_not_backtested(judged: None, signed_in: Client) -> None:
     answer = signed_in.post(TRY, {"p50.tolerated": "much"})
     assert answer.status_code == 400
-    assert "What these settings would have said" not in answer.content.decode()
+    assert "Backtest" not in answer.content.decode()
 
 
 def test_a_backtest_ends_in_time_and_lists_skipped_versions(
@@ -77,11 +77,11 @@ def test_a_backtest_ends_in_time_and_lists_skipped_versions(
 ) -> None:
     monkeypatch.setattr(settings_backtest, "TIME_BUDGET_S", 0.0)
     page = signed_in.post(TRY, {}).content.decode()
-    assert "No deployment of these days can be judged again." in page
-    assert "2 left out: they exceeded the time limit of the backtest." in page
+    assert "No deployment in this period can be re-evaluated." in page
+    assert "2 skipped: they would have taken too long here." in page
 
 
 def test_only_one_backtest_runs_at_a_time(judged: None, signed_in: Client) -> None:
     with settings_backtest._lock:
-        assert "Another trial is running" in signed_in.post(TRY, {}).content.decode()
-    assert "Another trial is running" not in signed_in.post(TRY, {}).content.decode()
+        assert "Another backtest is running" in signed_in.post(TRY, {}).content.decode()
+    assert "Another backtest is running" not in signed_in.post(TRY, {}).content.decode()

@@ -31,8 +31,8 @@ def test_every_setting_is_shown_with_its_effect_and_default(
         assert setting.effect in page
         if not isinstance(setting.default, bool):
             assert f"Default {setting.said(setting.default)} {setting.unit}" in page
-    assert "Nobody yet: everything is as it was calibrated." in page
-    assert "Nothing is learned yet" in page
+    assert "No changes. All settings have their calibrated defaults." in page
+    assert "Using the default spread" in page
 
 
 def test_saved_values_are_in_the_fields_and_in_the_audit_log(
@@ -42,14 +42,14 @@ def test_saved_values_are_in_the_fields_and_in_the_audit_log(
         SAVE, {"p50.smallest_effect": " 8 % ", "eager.muted": "yes", "watch_alpha": ""}, follow=True
     )
     page = answer.content.decode()
-    assert "Saved. What is running is judged anew within seconds." in page
+    assert "Saved. The change applies to live versions within seconds." in page
     assert JudgingChoice.objects.get().values == {"p50.smallest_effect": 0.08, "eager.muted": True}
     assert 'value="8"' in page
     assert "Smallest effect of p50: not set to 8\u00a0%" in page
     assert "Muted of eager: not set to yes" in page
     assert AuditEntry.objects.get(action="judging.set").actor_name == "ada"
     assert (
-        "Nothing was different"
+        "No changes to save"
         in signed_in.post(
             SAVE, {"p50.smallest_effect": "8", "eager.muted": "yes"}, follow=True
         ).content.decode()
@@ -96,9 +96,9 @@ def test_learned_variance_is_shown_with_its_pairs_and_whether_it_is_in_effect(
         LearnedVariance.objects.create(minutes=minutes, variance=variance, pairs=12, **common)
     page = html(signed_in)
     assert "5\u00a0% after 10\u00a0min, 4\u00a0% after 60\u00a0min" in page
-    assert "12 pairs, in force from 30" in page
+    assert "12 pairs, used from 30" in page
     LearnedVariance.objects.update(pairs=31)
-    assert "31 pairs, in force<" in html(signed_in)
+    assert "31 pairs, in use<" in html(signed_in)
 
 
 def test_other_roles_have_read_only_access(
@@ -107,7 +107,7 @@ def test_other_roles_have_read_only_access(
     for role in (Role.VIEWER, Role.OPERATOR):
         client = as_role(role)
         page = html(client)
-        assert "Admins change these." in page
+        assert "Ask an admin to edit." in page
         assert ">Save<" not in page
         assert client.post(SAVE, {"p50.muted": "yes"}).status_code == 403
     assert not JudgingChoice.objects.exists()

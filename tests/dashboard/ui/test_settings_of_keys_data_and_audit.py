@@ -131,7 +131,7 @@ def test_the_audit_log_is_paged_filtered_and_exported(
     only = signed_in.get(SETTINGS + "audit/?action=key&who=setup").content.decode()
     assert "1 change<" in only and "channel 59" not in only
     assert (
-        "No change is like this"
+        "No entries match this filter"
         in signed_in.get(SETTINGS + "audit/?about=nothing+like+this").content.decode()
     )
     lines = list(

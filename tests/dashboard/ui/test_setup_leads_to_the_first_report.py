@@ -40,7 +40,7 @@ def test_a_new_key_is_shown_once_and_not_stored(signed_in: Client, project: Proj
 def test_plain_http_is_stated_on_every_page_and_in_the_settings_of_jobs(
     signed_in: Client, project: Project, settings: LazySettings
 ) -> None:
-    said, told = "Reports are taken over plain http", "COMPILEWATCH_ALLOW_HTTP=1"
+    said, told = "Reports are accepted over plain HTTP", "COMPILEWATCH_ALLOW_HTTP=1"
     settings.ALLOW_HTTP, settings.PLAIN_HTTP, settings.BASE_URL = (
         False,
         False,
@@ -83,13 +83,13 @@ def test_the_last_use_of_a_key_appears_without_a_reload(
 
 def test_old_reports_do_not_count_as_arriving(signed_in: Client, project: Project) -> None:
     model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
-    assert "Reports arrive." in signed_in.get(SETUP + "arrival/").content.decode()
+    assert "Receiving reports." in signed_in.get(SETUP + "arrival/").content.decode()
     Instance.objects.update(last_seen_at=clock.now() - timedelta(hours=7))
     late = signed_in.get(SETUP + "arrival/").content.decode()
     assert (
-        "Reports came, and none lately." in late
+        "No recent reports." in late
         and "7 h ago" in late.replace("\u00a0", " ")
-        and "Reports arrive." not in late
+        and "Receiving reports." not in late
     )
 
 
@@ -118,9 +118,9 @@ def test_the_page_waits_then_confirms_the_first_report_then_names_the_sender(
 
     assert "Waiting for the first report." in part()
     store_reports(make_request(model="ranker", version="1", minutes=1))
-    assert "The first report is here" in part()
+    assert "First report received" in part()
     model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
-    assert "Reports arrive." in part()
+    assert "Receiving reports." in part()
     assert "ranker 7" in part()
 
 
@@ -149,7 +149,7 @@ def test_a_channel_is_added_tested_and_disabled(signed_in: Client, project: Proj
     channel = Channel.objects.get(project=project)
     signed_in.post(f"{SETUP}channels/{channel.pk}/test/")
     assert Delivery.objects.get(channel=channel).kind == "test"
-    assert "on its way" in signed_in.get(SETUP + "channels/").content.decode()
+    assert "sending" in signed_in.get(SETUP + "channels/").content.decode()
     signed_in.post(f"{SETUP}channels/{channel.pk}/disable/")
     assert "Switched off by hand." in signed_in.get(SETUP).content.decode()
     signed_in.post(f"{SETUP}channels/{channel.pk}/enable/")
@@ -166,7 +166,7 @@ def test_a_channel_is_added_tested_and_disabled(signed_in: Client, project: Proj
 def test_a_project_without_channels_states_that_there_is_none(
     signed_in: Client, project: Project
 ) -> None:
-    assert "No channel yet" in signed_in.get(SETUP).content.decode()
+    assert "No channels" in signed_in.get(SETUP).content.decode()
 
 
 def test_the_signing_secret_of_a_webhook_is_shown_once(signed_in: Client, project: Project) -> None:
@@ -234,7 +234,7 @@ def test_the_public_key_is_shown_to_every_member_with_its_settings(
         "export COMPILEWATCH_ALLOW_REMOTE=freeze,eager\nexport "
         f"COMPILEWATCH_COMMAND_PUBLIC_KEY={newest}<" in page
     )
-    assert before not in page and text not in page and "Replace the command key" not in page
+    assert before not in page and text not in page and "Replace command key" not in page
 
 
 def test_the_symmetric_command_key_is_shown_once_and_replaced_immediately(

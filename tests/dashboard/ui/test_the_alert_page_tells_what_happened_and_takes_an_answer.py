@@ -161,7 +161,7 @@ def test_acknowledging_assigns_the_alert_with_one_timeline_entry_and_one_audit_r
     signed_in: Client, alert: Alert
 ) -> None:
     html = act(signed_in, alert, "acknowledge", note="rolling back <now>")
-    assert "It is yours now." in html
+    assert "Assigned to you." in html
     assert "rolling back &lt;now&gt;" in html
     assert alert.state == "acknowledged"
     assert AlertEvent.objects.filter(alert=alert, kind="acknowledged").count() == 1

@@ -51,7 +51,7 @@ def test_models_are_counted_by_result_and_worse_models_come_first(
     fleet(project)
     html = page(signed_in)
     assert (
-        "Of 5\u00a0models: 1 worse, 1 better, 1 as before, 1 not comparable, 1 with too little history."
+        "5\u00a0models: 1 worse, 1 better, 1 no change, 1 not comparable, 1 not enough history."
         in html
     )
     assert (
@@ -112,7 +112,7 @@ def test_alert_counts_are_not_compared_with_weeks_without_data(
 ) -> None:
     weeks(project, lambda ago: 0.0121, name="young", days=10)
     html = page(signed_in)
-    assert "Of 1\u00a0model: 1 with too little history." in html
+    assert "1\u00a0model: 1 not enough history." in html
     assert "ROLL BACK alert" not in html
 
 
@@ -121,7 +121,7 @@ def test_one_environment_shows_the_models_that_have_calls_there(
 ) -> None:
     fleet(project)
     assert "Of 5\u00a0models:" in page(signed_in, "?env=production")
-    assert "No model was called in these 56 days." in page(signed_in, "?env=canary")
+    assert "No calls in the last 56 days." in page(signed_in, "?env=canary")
 
 
 def test_the_fleet_page_loads_the_part_and_links_to_the_page(
@@ -137,7 +137,7 @@ def test_the_fleet_page_loads_the_part_and_links_to_the_page(
 
 def test_an_empty_project_does_not_load_the_part(signed_in: Client, project: Project) -> None:
     assert ADDRESS not in signed_in.get("/p/ranking/").content.decode()
-    assert "No model was called in these 56 days." in page(signed_in)
+    assert "No calls in the last 56 days." in page(signed_in)
 
 
 def test_files_have_one_row_per_model(signed_in: Client, project: Project) -> None:
@@ -183,7 +183,7 @@ def test_sums_of_past_days_are_cached_for_fifteen_minutes(
 
 
 def test_a_project_without_calls_is_not_cached(signed_in: Client, project: Project) -> None:
-    assert "No model was called in these 56 days." in page(signed_in)
+    assert "No calls in the last 56 days." in page(signed_in)
     weeks(project, lambda ago: 0.012, name="first")
     assert "Of 1\u00a0model:" in page(signed_in)
 

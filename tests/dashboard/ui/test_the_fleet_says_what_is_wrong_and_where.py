@@ -55,7 +55,7 @@ def test_an_acknowledged_alert_is_not_called_open(signed_in: Client, alert: Aler
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
     assert ">1 open<" in row and ">1 acknowledged<" in row and "2 open" not in row
     listed = signed_in.get("/p/ranking/alerts/").content.decode()
-    assert "1 open, 1 acknowledged</h2>" in listed and ">Not resolved</a>" in listed
+    assert "1 open, 1 acknowledged</h2>" in listed and ">Unresolved</a>" in listed
     Alert.objects.update(state=AlertState.SNOOZED, snoozed_until=clock.now())
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
     assert ">2 snoozed<" in row and " open<" not in row and 'class="big">2 snoozed' not in row

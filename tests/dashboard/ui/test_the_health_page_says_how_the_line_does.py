@@ -51,10 +51,10 @@ def poison(project: Project, error: str) -> PoisonReport:
 
 def test_a_healthy_server(signed_in: Client, worker: None) -> None:
     html = page(signed_in)
-    assert ">WELL<" in html.replace("</svg>WELL", ">WELL") and "NOT WELL" not in html
-    assert "1 worker is working." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
-    assert "None. Every report that was taken could be folded." in html
-    assert "No report came in the last 24 hours" in html
+    assert "</svg>HEALTHY<" in html and "DEGRADED" not in html
+    assert "1 worker is at work." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
+    assert "None. Every accepted report was processed." in html
+    assert "No reports were accepted or refused in the last 24 hours." in html
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_an_offline_or_idle_worker(
         seen_at=now - timedelta(seconds=seen), folded_at=now - timedelta(seconds=folded)
     )
     html = page(signed_in)
-    assert "NOT WELL" in html and sentence in html
+    assert "DEGRADED" in html and sentence in html
 
 
 def test_a_server_without_any_worker(signed_in: Client) -> None:
@@ -82,7 +82,7 @@ def test_a_server_without_any_worker(signed_in: Client) -> None:
     assert (
         "No worker was online in the last day" in html
         and "manage.py serve" in html
-        and "none was told" in html
+        and "<small>never</small>" in html
     )
 
 
@@ -101,12 +101,12 @@ def test_reports_with_too_much_lag(
 
 
 def test_the_state_of_redis_is_reported_by_workers(signed_in: Client, settings: object) -> None:
-    assert "not used by the embedded mode" in page(signed_in)
+    assert "not used in embedded mode" in page(signed_in)
     settings.EMBEDDED = False  # type: ignore[attr-defined]
-    assert "not known: no worker tells" in page(signed_in)
+    assert "unknown: no worker reports" in page(signed_in)
     heartbeat_write(name="celery@gpu-host", kind="worker", broker="redis:6379")
     text = page(signed_in)
-    assert "redis:6379 does not answer; workers sweep without it" in text
+    assert "redis:6379 does not respond; workers poll without Redis" in text
     assert "Redis at redis:6379 does not answer: workers sweep by their own timer" in text
     heartbeat_write(name="celery@gpu-host", kind="worker")
     assert "<dt>Redis</dt><dd>answers</dd>" in page(signed_in)
@@ -126,7 +126,7 @@ def test_an_almost_full_disk(
     monkeypatch.setattr(health, "MIN_FREE_BYTES", 1 << 60)
     monkeypatch.setattr(health, "MIN_FREE_RATIO", 1.1)
     html = page(signed_in)
-    assert "NOT WELL" in html and html.count("The disk of the data folder is nearly full:") == 2, (
+    assert "DEGRADED" in html and html.count("The disk of the data folder is nearly full:") == 2, (
         "at the top, and in the list"
     )
 
@@ -146,7 +146,7 @@ def test_accepted_and_refused_reports(
     )
     html = page(signed_in)
     assert (
-        "1,234 taken, 5 MiB on the wire" in html
+        "1,234 accepted, 5 MiB; quota" in html
         and "<code>too_old</code>" in html
         and "bad_request" not in html
     )
@@ -178,14 +178,14 @@ def test_losses_that_agents_reported(
     html = page(signed_in)
     assert (
         "gpu-07" in html
-        and "12 events over the limit of a window" in html
+        and "12 events over the limit of a report interval" in html
         and "2 failures of the disk" in html
     )
     assert html.count('data-l="Lost"') == 1
 
 
 def test_names_over_each_limit(signed_in: Client, project: Project, other_project: Project) -> None:
-    assert "There was room for every name that this project reported." in page(signed_in)
+    assert "No limit was exceeded." in page(signed_in)
     now, today = clock.now(), int(clock.unix() // 86400)
     for day, kind, count, example in (
         (today, "version", 3, "nightly-9"),
@@ -235,7 +235,7 @@ def test_reached_limits_are_stated_on_every_page_in_one_note(
             assert note().startswith(
                 "version: 200 of 200 in 30 days; new ones are grouped as other, the last one was the last version. Totals"
             )
-    said = "Limits reached: finding, series, version; new ones go into other, the numbers. Totals stay exact; other is never judged."
+    said = "Limits reached: finding, series, version. New series are grouped as other (counts). Totals stay exact; other is not evaluated."
     assert note() == said and 'href="/p/ranking/health/#over"' in page(signed_in)
 
 
@@ -244,7 +244,7 @@ def test_storage_per_day_and_the_time_of_its_measurement(
 ) -> None:
     assert "Not measured yet." in page(signed_in)
     assert storage_measure()
-    assert "not known: nothing was seen yet" in page(signed_in)
+    assert "unknown: no data yet" in page(signed_in)
     store_reports(make_request(minutes=20))
     fold_all()
     assert storage_measure() and not storage_measure()
@@ -253,8 +253,8 @@ def test_storage_per_day_and_the_time_of_its_measurement(
     html = page(signed_in)
     assert (
         "<dt>One instance</dt><dd>700 KiB " in html
-        and "aim: at most 1 MiB" in html
-        and "aim: at most 4 MiB" in html
+        and "target: at most 1 MiB" in html
+        and "target: at most 4 MiB" in html
     )
     assert re.search(r"Measured <time[^>]*>2 h ago", html)
 

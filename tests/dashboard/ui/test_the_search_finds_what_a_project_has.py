@@ -61,7 +61,7 @@ def test_models_versions_findings_instances_and_alerts_are_found(
 
 def test_every_word_must_match(signed_in: Client, alert: Alert) -> None:
     name = alert.deployment.model.name
-    assert "Nothing found" in found(signed_in, f"{name} nowhere-to-be-found")
+    assert "No results" in found(signed_in, f"{name} nowhere-to-be-found")
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_an_invalid_query_finds_nothing_and_stays_text(
     signed_in: Client, alert: Alert, text: str
 ) -> None:
     html = found(signed_in, text)
-    assert "Nothing found" in html or "What are you looking for?" in html
+    assert "No results" in html or "Search this project" in html
     assert "<script>alert" not in html
 
 
 def test_nothing_of_another_project_is_found(signed_in: Client, alert: Alert) -> None:
     other = Project.objects.create(name="Other", slug="other", created_at=alert.opened_at)
     model(other, "secret-model", [Shape("1", 0.01, 50, 60)], every=60)
-    assert "Nothing found" in found(signed_in, "secret-model")
+    assert "No results" in found(signed_in, "secret-model")
 
 
 def test_a_single_result_is_opened_on_request(signed_in: Client, alert: Alert) -> None:
@@ -106,7 +106,7 @@ def test_the_list_under_the_field_is_short_and_states_that_there_are_more_result
     part = signed_in.get(ADDRESS, {"q": "ranker"}, headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in part
     assert part.count("/models/") < 12 * 2
-    assert "There is more" in part
+    assert "More results exist" in part
     assert found(signed_in, "ranker").count('class="t"') >= 12
 
 

@@ -58,9 +58,12 @@ def test_the_page_lists_missing_requirements_before_the_switch_can_be_used(
         and "COMPILEWATCH_COMMAND_PUBLIC_KEY" in missing
     )
     allow(alert)
-    assert "Ask one instance" in client.get(address(alert), {"env": "production"}).content.decode()
     assert (
-        "Operators switch versions."
+        "Start with 1 instance"
+        in client.get(address(alert), {"env": "production"}).content.decode()
+    )
+    assert (
+        "The kill switch requires the Operator role."
         in as_role(Role.VIEWER).get(address(alert), {"env": "production"}).content.decode()
     )
 
@@ -77,7 +80,7 @@ def test_the_page_counts_instances_that_verify_commands_by_the_symmetric_key(
         )
         return client.get(address(alert), {"env": "production"}).content.decode()
 
-    said = "<b>1 verifies commands by the symmetric key,</b>"
+    said = "<b>1 verifies commands with the symmetric key.</b>"
     assert said in page() and said in page(command_signatures=["partly", "HMAC-SHA256"])
     assert "symmetric" not in page(command_signatures=["yes", "Ed25519"])
     assert "symmetric" not in page(switch=["no", "not allowed by this job"])
@@ -103,7 +106,7 @@ def test_an_operator_sends_a_command_and_all_members_see_the_result(
     ).content.decode()
     switch = Switch.objects.get()
     assert (
-        "is asked first" in page
+        "starts first" in page
         and "&lt;b&gt;recompiles&lt;/b&gt;" in page
         and "operator-person" in page
     )
@@ -111,9 +114,9 @@ def test_an_operator_sends_a_command_and_all_members_see_the_result(
     receipt(one, switch, "refused", why="forged", refused=3)
     Instance.objects.filter(pk=one.pk).update(last_seen_at=clock.now() - timedelta(seconds=5))
     seen = as_role(Role.VIEWER).get(address(alert), {"env": "production"}).content.decode()
-    assert "forged" in seen and "3 commands refused" in seen and "Take it back now" not in seen
+    assert "forged" in seen and "3 commands refused" in seen and "Revert now" not in seen
     back = client.post(address(alert, f"{switch.pk}/end/"), follow=True).content.decode()
-    assert "cancelled by operator-person" in back and "Nothing is switched" in back
+    assert "taken back by operator-person" in back and "No override active" in back
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"command_key.make", "switch.begin", "switch.command", "switch.end"} <= actions
 
@@ -138,9 +141,9 @@ def test_the_fleet_and_model_pages_show_the_start_and_the_author_of_the_switch(
     )
     for phase, share, said in (
         ("asking", 0.0, "is asked to run eager</b>"),
-        ("going", 0.25, "is told to run eager on a part of its instances</b>"),
-        ("watching", 0.25, "is switched to eager on a part of its instances</b>"),
-        ("watching", 1.0, "is switched to eager</b>"),
+        ("going", 0.25, "is instructed to run eager on some of its instances</b>"),
+        ("watching", 0.25, "runs eager on some of its instances</b>"),
+        ("watching", 1.0, "runs eager</b>"),
     ):
         Switch.objects.filter(pk=switch.pk).update(held_share=share, phase=phase)
         for page in pages:
@@ -150,7 +153,7 @@ def test_the_fleet_and_model_pages_show_the_start_and_the_author_of_the_switch(
                 and "by <bdi>grace</bdi>" in html
                 and "“<bdi>&lt;i&gt;too slow&lt;/i&gt;</bdi>”. " in html
             )
-            assert ("More follow in stages" in html) == (share == 0.25)
+            assert ("More instances follow in stages" in html) == (share == 0.25)
     assert "grace" not in client.get("/p/ranking/?env=staging").content.decode()
     Switch.objects.filter(pk=switch.pk).update(ended_at=now)
     assert not any("grace" in client.get(page).content.decode() for page in pages)

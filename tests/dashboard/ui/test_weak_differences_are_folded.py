@@ -32,12 +32,12 @@ def test_a_different_host_for_each_instance_is_collapsed() -> None:
     head, folded = html.split("<details", 1)
     count = folded.count('<tr><th scope="row">')
     assert count and f"Show {count} weak difference{'s' if count > 1 else ''}" in folded
-    assert "host" not in head and "No known trait separates them clearly." in head
+    assert "host" not in head and "No attribute separates them clearly." in head
 
 
 def test_a_clear_difference_is_shown_expanded() -> None:
     head = shown(12, 12, clear=True).split("<details", 1)[0]
-    assert ">driver<" in head and ">clear<" in head and "No known trait" not in head
+    assert ">driver<" in head and ">clear<" in head and "No attribute" not in head
 
 
 def test_without_weak_differences_nothing_is_collapsed() -> None:

@@ -26,7 +26,7 @@ BUDGETS = Budgets(cold_start=90.0, served=0.995)
 
 
 class Command(BaseCommand):
-    """Everything it shows comes from the simulator, through the real endpoint, fold, judge and
+    """All data comes from the simulator, through the real endpoint, processing, evaluation and
     alerts."""
 
     help = __doc__ or ""
@@ -49,7 +49,7 @@ class Command(BaseCommand):
             key=simulator_key(setup.project),
         )
         if not progress.seeded:
-            what = "24 h of a simulated fleet, three served models and a training job"
+            what = "24 h of data of a simulated fleet: three served models and a training job"
             self.stdout.write(f"compilewatch: sending {what}, through the report endpoint")
             count = send_past_reports(simulated, endpoint, progress, tell=self.tell)
             self.stdout.write(
@@ -69,7 +69,7 @@ class Command(BaseCommand):
         embedded_run(server, stopping=stopping)
 
     def tell(self, done: int, total: int) -> None:
-        """One line that rewrites itself on a terminal, a line per tenth elsewhere."""
+        """Progress: one line that rewrites itself on a terminal, a line per tenth elsewhere."""
         if sys.stdout.isatty():
             self.stdout.write(f"\rcompilewatch: {done:,} of {total:,} reports", ending="")
         elif done * 10 // total != (done - 32) * 10 // total:
@@ -77,19 +77,19 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def say_where(self, setup: SetupResult) -> None:
-        """The address, and at the first start the password and a key."""
+        """Prints the address and, at the first start, the password and a key."""
         self.stdout.write(f"\n  open      {settings.BASE_URL}")
         self.stdout.write(
             f"  sign in   demo / {setup.password or '(the password shown at the first start)'}"
         )
         if setup.key:
-            self.stdout.write(f"  key       {setup.key}   (shown this once, for a job of your own)")
+            self.stdout.write(f"  key       {setup.key}   (shown only once, for a job of your own)")
         self.stdout.write("  stop      Ctrl-C       remove everything: make clean\n\n", ending="")
         self.stdout.flush()
 
 
 def simulator_key(project: Project) -> str:
-    """A fresh ingest key for this start; those of earlier starts are revoked."""
+    """Creates an ingest key for this start and revokes the keys of earlier starts."""
     for key in project.keys.filter(name=KEY_NAME, revoked_at=None):
         key_revoke(key=key, actor_name="demo")
     _, text = key_create(project=project, kind="ing", name=KEY_NAME, actor_name="demo")

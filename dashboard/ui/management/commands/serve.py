@@ -20,8 +20,7 @@ from dashboard.wsgi import application
 
 
 class Command(BaseCommand):
-    """Serves on 127.0.0.1; any other address is refused while nobody can sign in with a
-    password."""
+    """Serves on 127.0.0.1; other addresses are refused until a user with a password exists."""
 
     help = __doc__ or ""
     requires_system_checks = []
@@ -44,22 +43,22 @@ class Command(BaseCommand):
         embedded_run(server)
 
     def say_where(self) -> None:
-        """The address, and at the first start a user, a project and a key; their secrets are shown
-        once."""
+        """Prints the address and, at the first start, a user, a project and a key, with secrets
+        that are shown only once."""
         self.stdout.write(f"\n  open      {settings.BASE_URL}")
         if not get_user_model().objects.exists():
             setup = project_setup(name="Default", username="admin")
             self.stdout.write(f"  sign in   admin / {setup.password}")
             self.stdout.write(f"  key       {setup.key}")
             self.stdout.write(
-                "  both are shown this once; the Setup page says what to put into the job"
+                "  both are shown only once; the Setup page shows how to configure the job"
             )
         self.stdout.write("  stop      Ctrl-C\n\n", ending="")
         self.stdout.flush()
 
 
 def embedded_start(*, host: str) -> EmbeddedServer:
-    """Claims the port, brings the database up to date and starts every part."""
+    """Claims the port, migrates the database and starts all parts."""
     if not settings.EMBEDDED:
         raise CommandError(
             "COMPILEWATCH_MODE is full: start web, worker and beat separately "
@@ -73,7 +72,7 @@ def embedded_start(*, host: str) -> EmbeddedServer:
     call_command("migrate", verbosity=0, interactive=False)
     if not is_loopback(host) and not get_user_model().objects.exists():
         raise CommandError(
-            f"Listening on {host} opens the dashboard to others, but nobody has a password "
+            f"Listening on {host} opens the dashboard to other hosts, but no user has a password "
             "yet; run manage.py setup_project first."
         )
     server = EmbeddedServer(application=application, listener=listener)
@@ -82,11 +81,11 @@ def embedded_start(*, host: str) -> EmbeddedServer:
 
 
 def embedded_run(server: EmbeddedServer, *, stopping: threading.Event | None = None) -> None:
-    """Waits for Ctrl-C or SIGTERM, then stops everything within 3 s."""
+    """Waits for Ctrl-C or SIGTERM, then stops all parts within 3 s."""
     asked: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        # A second signal may come within the first one's handler, which may therefore take no lock,
-        # as an event would.
+        # A second signal may arrive within the handler of the first. The handler must therefore not
+        # take a lock, as an event would.
         signal.signal(number, lambda number, _frame: asked.append(number))
     while not asked and not server.failed.wait(0.2):
         pass
@@ -94,6 +93,6 @@ def embedded_run(server: EmbeddedServer, *, stopping: threading.Event | None = N
         stopping.set()
     server.stop()
     sys.stdout.flush()
-    # Pool threads of Celery would hold the interpreter open; every acknowledged report is already
-    # on disk.
+    # Pool threads of Celery would keep the interpreter running; all acknowledged reports are
+    # already on disk.
     os._exit(1 if server.failed.is_set() else 0)

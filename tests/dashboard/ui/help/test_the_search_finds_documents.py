@@ -49,7 +49,7 @@ def test_a_project_shows_at_most_five_results_and_reports_more(
 ) -> None:
     html = signed_in.get(ADDRESS, {"q": "version"}).content.decode()
     assert len(HITS.findall(html.split("<main", 1)[1].split("<footer", 1)[0])) == 5
-    assert "There is more" in html
+    assert "More results exist" in html
     assert len(found(signed_in, "version", "/help/")) > 5
 
 
@@ -91,5 +91,5 @@ def test_a_help_result_shows_no_time(signed_in: Client, project: Project) -> Non
 
 def test_the_index_reports_an_empty_result(signed_in: Client) -> None:
     html = signed_in.get("/help/", {"q": "<b>nowhere-to-be-found"}).content.decode()
-    assert "No document has all of these words" in html
+    assert "No document contains all of these words" in html
     assert "&lt;b&gt;nowhere" in html and "<b>nowhere" not in html
