@@ -68,7 +68,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no project {options['project']!r}.")
         if options["set"] and not options["dry_run"]:
             raise CommandError(
-                "--set requires --dry-run: save permanent settings on the page Settings > Detection."
+                "--set requires --dry-run: save permanent settings in Settings > Detection."
             )
         book = SettingsResolver(project_id=project.pk)
         tried = _tried(options["set"], filter_known(book.overrides(project_id=project.pk)))
