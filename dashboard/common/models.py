@@ -29,7 +29,7 @@ class Heartbeat(models.Model):
         max_length=200,
         default="",
         db_default="",
-        help_text="What it says of Redis: empty if it answers, else why not.",
+        help_text="Why Redis is unavailable to this process; empty if Redis responds.",
     )
 
     class Meta:

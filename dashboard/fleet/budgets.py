@@ -101,7 +101,7 @@ def check_budget(name: str, value: float | None) -> float | None:
     bounds."""
     if value is not None and not _is_in_bounds(name, value):
         said = (
-            f"{significant(value * 100, 6)} %"
+            f"{significant(value * 100, 6)}%"
             if name in SHARE_BUDGETS
             else f"{significant(value, 6)} seconds"
         )

@@ -191,14 +191,14 @@ class EngineTarget(models.Model):
     read_at = models.FloatField(null=True, help_text="Unix seconds of the last reading.")
     started = models.FloatField(
         null=True,
-        help_text="Unix seconds: when the engine that is running began, as far as it says.",
+        help_text="Unix seconds: start of the running engine, if it reports one.",
     )
     next_seq = models.BigIntegerField(
-        default=1, help_text="Of the instance that stands for the running engine."
+        default=1, help_text="Next report number of the engine's instance."
     )
     counted = models.JSONField(null=True, help_text="What the last reading had counted.")
     log = models.JSONField(
-        default=dict, help_text="Seconds a stage, as the start-up log of the running engine said."
+        default=dict, help_text="Seconds per stage in the start-up log of the running engine."
     )
     trouble = models.TextField(
         default="", help_text="Why nothing, or not all, can be read; empty when all is well."

@@ -77,7 +77,7 @@ class Key(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="keys")
     kind = models.CharField(
         max_length=8,
-        choices=[("ing", "Sends reports"), ("api", "Reads"), ("dep", "Tells of deployments")],
+        choices=[("ing", "Sends reports"), ("api", "Reads"), ("dep", "Records deployments")],
     )
     name = models.CharField(max_length=100, default="")
     lookup = models.CharField(max_length=8, unique=True)

@@ -29,8 +29,7 @@ class Comparison(models.Model):
     baseline = models.ForeignKey(Deployment, null=True, on_delete=models.SET_NULL, related_name="+")
     judged_minute = models.BigIntegerField(
         default=0,
-        help_text="The first minute that was not closed when it was last judged; 0: to be judged "
-        "anew.",
+        help_text="First minute that was not closed at the last evaluation; 0: evaluate again.",
     )
     judged_revision = models.BigIntegerField(
         default=0,
@@ -73,10 +72,12 @@ class Verdict(models.Model):
     sentence = models.TextField()
     cause = models.TextField(default="")
     evidence = models.JSONField(
-        help_text="The judge's outcome as it was: metrics, dots, what was not compared."
+        help_text="The judge's outcome: metrics, dots, metrics without a comparison."
     )
     minute = models.BigIntegerField(help_text="The last minute of data in it.")
-    since_minute = models.BigIntegerField(null=True, help_text="Since when what it says holds.")
+    since_minute = models.BigIntegerField(
+        null=True, help_text="First minute of the current statement."
+    )
     created_at = models.DateTimeField()
     current = models.BooleanField(default=True)
 
@@ -132,7 +133,7 @@ class JudgingChoice(models.Model):
     )
     values = models.JSONField(
         default=dict,
-        help_text="By name, such as p50.smallest_effect; what is absent is as in the layer below.",
+        help_text="By name, such as p50.smallest_effect; absent names use the layer below.",
     )
 
     class Meta:

@@ -110,7 +110,7 @@ class Change:
 
     @property
     def change_said(self) -> str:
-        """`+31 %`, `−28.1 pts`, `at least 6.7 times`: computed from the two values; a dash if
+        """`+31%`, `−28.1 pts`, `at least 6.7 times`: computed from the two values; a dash if
         neither value nor change is known."""
         if self.baseline_at_most and self.candidate_at_most:
             return NO_VALUE
@@ -133,7 +133,7 @@ class Change:
 
     @property
     def range_said(self) -> str:
-        """`13 to 52 %`: the interval of a relative change; for a share, in multiples of the
+        """`13% to 52%`: the interval of a relative change; for a share, in multiples of the
         baseline; empty without an interval."""
         if self.low is None or self.high is None or self.bounded:
             return ""
@@ -156,7 +156,7 @@ class Change:
 
     @property
     def effect_said(self) -> str:
-        """The smallest change that matters, such as `threshold 5 %`."""
+        """The smallest change that matters, such as `threshold 5%`."""
         effect = self.smallest_effect
         if effect is None:
             return ""

@@ -85,12 +85,12 @@ def percent(share: float) -> str:
     """A share in percent, with up to three digits. Only 1 is shown as all, and only 0 as none."""
     value = share * 100
     if 99.95 <= value < 100:
-        return f">{SPACE}99.9{SPACE}%"
+        return f">{SPACE}99.9%"
     if 0 < value < 0.01:
-        return f"<{SPACE}0.01{SPACE}%"
+        return f"<{SPACE}0.01%"
     if -0.01 < value < 0:
-        return f">{SPACE}{MINUS}0.01{SPACE}%"
-    return f"{_short(value)}{SPACE}%"
+        return f">{SPACE}{MINUS}0.01%"
+    return f"{_short(value)}%"
 
 
 def level(value: float, unit: str) -> str:
@@ -108,7 +108,7 @@ def level(value: float, unit: str) -> str:
 
 def change(ratio: float) -> str:
     """A relative change: signed percent, or from three times on a factor such as 22.8 times."""
-    return _times(ratio) if is_factor(ratio) else f"{_signed(ratio * 100)}{SPACE}%"
+    return _times(ratio) if is_factor(ratio) else f"{_signed(ratio * 100)}%"
 
 
 def is_factor(ratio: float) -> bool:
@@ -122,12 +122,12 @@ def magnitude(ratio: float) -> str:
 
 
 def change_range(low: float, high: float) -> str:
-    """The interval of a relative change in one unit, such as 1.5 to 31 times; a plus sign would add
-    nothing."""
+    """The interval of a relative change in one unit, such as 13% to 52%, or 1.5 to 31 times,
+    without a plus sign."""
     low, high = min(low, high), max(low, high)
     if is_factor(high):
         return f"{number(1 + low)} to {_times(high)}"
-    return f"{change(low).removesuffix(SPACE + '%').lstrip('+')} to {change(high).lstrip('+')}"
+    return f"{change(low).lstrip('+')} to {change(high).lstrip('+')}"
 
 
 def points(difference: float) -> str:
@@ -150,7 +150,7 @@ def difference(value: float, base: float, unit: str) -> str:
         text = level(value - base, unit)
         return f"+{text}" if value > base and text[0].isdigit() else text
     if value == base:
-        return f"0{SPACE}%"
+        return "0%"
     return change(value / base - 1) if base else ""
 
 

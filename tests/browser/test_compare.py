@@ -40,7 +40,7 @@ def test_intervals_instances_and_distributions_are_drawn(
     expect(page.locator("#intervals .points path")).to_have_count(2)  # p50 and p99
     expect(page.locator("#strip .points path")).to_have_count(16)
     expect(page.locator("[data-panel] .js-line")).to_have_count(8)
-    expect(page.locator("#intervals")).to_contain_text("0 % to 28")
+    expect(page.locator("#intervals")).to_contain_text("0% to 28")
     assert page.locator(".modebar").count() == 0
 
 

@@ -22,7 +22,7 @@ def test_an_error_appears_at_its_field_and_the_correction_is_saved(
     expect(page.get_by_label("False-positive rate of ROLL BACK")).to_have_attribute(
         "aria-invalid", "true"
     )
-    expect(page.locator(".err")).to_contain_text("expected a number from 0.1 to 20 %")
+    expect(page.locator(".err")).to_contain_text("expected a number from 0.1 to 20%")
     assert all("400" in complaint for complaint in complaints)
     complaints.clear()
 

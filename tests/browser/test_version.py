@@ -147,7 +147,7 @@ def test_the_page_is_accessible(
     page.get_by_label("Served compiled, % of calls").fill("99.5")
     page.get_by_label("Cold start, seconds").fill("100")
     page.get_by_role("button", name="Save budgets").click()
-    expect(page.get_by_text("budget 99.5 %")).to_be_visible()
+    expect(page.get_by_text("budget 99.5%")).to_be_visible()
     expect(page.get_by_text("1 of 3 over")).to_be_visible()
 
 

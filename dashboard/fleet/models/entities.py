@@ -14,7 +14,7 @@ class WatchedModel(models.Model):
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     simulated = models.BooleanField(
-        default=False, help_text="Its reports come from the simulator; every page says so."
+        default=False, help_text="The reports are simulated; every page marks them."
     )
     cold_start_budget = models.FloatField(null=True, help_text="Seconds.")
     stalled_budget = models.FloatField(
@@ -22,7 +22,7 @@ class WatchedModel(models.Model):
     )
     served_budget = models.FloatField(
         null=True,
-        help_text="The share of calls, of those looked at, that has to be served compiled.",
+        help_text="Required share of sampled calls that are served compiled.",
     )
     lives_revision = models.BigIntegerField(
         db_default=0,
@@ -81,7 +81,7 @@ class Deployment(models.Model):
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="deployments")
     environment = models.CharField(max_length=64)
     started_minute = models.BigIntegerField(
-        help_text="Minutes since 1970: the first minute with data, or when CI said so."
+        help_text="Minutes since 1970: first minute with data, or as CI recorded."
     )
     last_minute = models.BigIntegerField(help_text="The newest minute with data.")
     ended_minute = models.BigIntegerField(
@@ -158,7 +158,7 @@ class Instance(models.Model):
         help_text="Of the identity's bytes, so that an unchanged one is not written again.",
     )
     last_seq = models.BigIntegerField(
-        default=0, help_text="An older report never replaces what a newer one said."
+        default=0, help_text="An older report never replaces a newer one."
     )
     capabilities = models.JSONField(default=dict)
     components = models.JSONField(
@@ -175,7 +175,7 @@ class Instance(models.Model):
         "first minute on.",
     )
     ended_at = models.DateTimeField(
-        null=True, help_text="The end of the window whose report says that it ends."
+        null=True, help_text="End of the last reported window of an ended process."
     )
     exit_code = models.IntegerField(null=True, help_text="NULL: not known.")
     exit_signal = models.CharField(max_length=16, default="", db_default="")

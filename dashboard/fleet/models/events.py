@@ -40,7 +40,7 @@ class CompileEvent(models.Model):
         max_length=8,
         default="",
         db_default="",
-        help_text="What torch.compiler.load_cache_artifacts brought.",
+        help_text="Loaded by torch.compiler.load_cache_artifacts.",
     )
     cache_key = models.CharField(
         max_length=32,
@@ -98,7 +98,7 @@ class ColdStart(models.Model):
     )
     phases = models.JSONField(
         default=dict,
-        help_text="Marks, and the stages that the agent told, else two found from its reports.",
+        help_text="Marks and reported stages, else two derived from the reports.",
     )
     unaccounted = models.FloatField(null=True)
 

@@ -13,7 +13,7 @@ class ParityResult(models.Model):
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="parities")
     name = models.CharField(max_length=200)
     state = models.CharField(max_length=16, help_text="passed, failed or not compared.")
-    at = models.DateTimeField(help_text="When it was told last.")
+    at = models.DateTimeField(help_text="Time of the last report.")
     failed_at = models.DateTimeField(null=True, help_text="When it failed first on this instance.")
     told = models.JSONField(
         default=dict,

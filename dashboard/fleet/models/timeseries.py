@@ -27,7 +27,7 @@ class CallColumns(models.Model):
     eager_disabled = models.BigIntegerField(default=0)
     eager_error = models.BigIntegerField(default=0)
     eager_no_graph = models.BigIntegerField(
-        default=0, db_default=0, help_text="Dynamo looked at them, and there was no graph to run."
+        default=0, db_default=0, help_text="Calls that Dynamo checked without a graph to run."
     )
     unknown = models.BigIntegerField(default=0)
     sampled = models.BigIntegerField(default=0)
@@ -41,7 +41,7 @@ class CallColumns(models.Model):
         null=True, help_text="Packed sketch of calls that compiled or waited for it after warm-up."
     )
     stalled_count = models.BigIntegerField(
-        null=True, help_text="NULL: the agents do not tell stalled calls apart."
+        null=True, help_text="NULL: the agents do not report stalled calls."
     )
     stalled_sum = models.FloatField(null=True, help_text="Seconds of stalled calls.")
     caller_p50 = models.FloatField(

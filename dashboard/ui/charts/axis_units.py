@@ -28,7 +28,7 @@ def choose_scale(metric: Metric, values: Iterable[float | None], clock: str = "w
         unit, factor = ("GiB", 2.0**-30) if top >= 2**30 else ("MiB", 2.0**-20)
         return AxisScale(factor, f"{unit}, {metric.unit}")
     if metric.kind == "share":
-        return AxisScale(100.0, metric.unit, "\u00a0%")
+        return AxisScale(100.0, metric.unit, "%")
     return AxisScale(1.0, metric.unit)
 
 

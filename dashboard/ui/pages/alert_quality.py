@@ -80,7 +80,7 @@ def format_interval(share: Proportion) -> str:
 
 def _percent(share: float) -> str:
     """Whole percents: a few hundred alerts do not support more digits."""
-    return f"{share * 100:.0f}\u00a0%"
+    return f"{share * 100:.0f}%"
 
 
 def _row(graded: OutcomeCounts) -> VerdictRow:

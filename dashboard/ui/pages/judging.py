@@ -212,7 +212,9 @@ def lower_label(label: str) -> str:
 
 def format_unit(setting: Setting) -> str:
     """The unit after a value."""
-    return "" if setting.unit == "yes or no" else f"{numbers.SPACE}{setting.unit}"
+    if setting.unit == "yes or no":
+        return ""
+    return setting.unit if setting.unit.startswith("%") else f"{numbers.SPACE}{setting.unit}"
 
 
 def _learned(facts: DetectionData) -> list[VarianceRow]:

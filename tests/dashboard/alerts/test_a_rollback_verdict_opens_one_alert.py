@@ -35,7 +35,7 @@ def test_repeated_sweeps_make_one_alert_and_one_message(
         "open",
         verdict,
     )
-    assert alert.title == "ranker 2026.11.3: p50 31\u00a0% slower"
+    assert alert.title == "ranker 2026.11.3: p50 31% slower"
     assert AlertEvent.objects.get(kind="opened").text == verdict.sentence
     assert kinds(alert) == ["opened", "delivered"]
     assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2"]

@@ -27,15 +27,15 @@ EAGER = evidence_row(
     [
         (
             [evidence_row(change=0.27), EAGER],
-            "p50 27\u00a0% slower, 27.7\u00a0% of calls run eager",
+            "p50 27% slower, 27.7% of calls run eager",
         ),
-        ([EAGER], "27.7\u00a0% of calls run eager"),
-        ([ERRORS], "1.2\u00a0% of calls fail"),
+        ([EAGER], "27.7% of calls run eager"),
+        ([ERRORS], "1.2% of calls fail"),
         (
             [evidence_row(change=0.1), evidence_row("gpu_p50", change=0.4), EAGER],
-            "p50, GPU time 40\u00a0% slower, 27.7\u00a0% of calls run eager",
+            "p50, GPU time 40% slower, 27.7% of calls run eager",
         ),
-        ([evidence_row("memory", change=0.2)], "Peak GPU memory +20\u00a0%"),
+        ([evidence_row("memory", change=0.2)], "Peak GPU memory +20%"),
         ([evidence_row(drives=False)], "Only 25% can be compared."),
         ([], "Only 25% can be compared."),
     ],
@@ -76,4 +76,4 @@ def test_messages_have_the_full_sentence_even_after_the_verdict_changed(
     )
     assert opened[0] == "Roll back 2026.11.3: p50 is 31% slower on all 6 instances."
     assert over[1] == "Original alert: Roll back 2026.11.3: p50 is 31% slower on all 6 instances."
-    assert Alert.objects.get().title == "ranker 2026.11.3: p50 31\u00a0% slower"
+    assert Alert.objects.get().title == "ranker 2026.11.3: p50 31% slower"

@@ -60,7 +60,7 @@ def test_a_mail_has_the_alert_and_the_runbook_and_the_end_is_in_the_same_thread(
     text = opened.get_content()
     for said in (
         "p50 rose by 31%.",
-        "- p50, forward: +31\u00a0%".replace("\u00a0", " "),
+        "- p50, forward: +31%".replace("\u00a0", " "),
         "A-1 in prod, project",
         "Alert: http",
         "/alerts/1/",

@@ -81,8 +81,8 @@ def test_a_message_has_verdict_place_evidence_time_and_runbook(
     assert header["text"]["text"] == "ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2"
     assert what["text"]["text"] == sentence
     assert [field["text"].replace("\u00a0", " ") for field in evidence["fields"]] == [
-        "Eager calls, forward: 4.1 % of calls (before: 0 %); 2 of 6 instances",
-        "p50, forward: +31 % (24 to 38 %), 14 ms to 18.3 ms; 6 instances against 6",
+        "Eager calls, forward: 4.1% of calls (before: 0%); 2 of 6 instances",
+        "p50, forward: +31% (24% to 38%), 14 ms to 18.3 ms; 6 instances against 6",
     ]
     assert cause["text"]["text"] == "Cause: `forward` reached its recompile limit"
     notes = [element["text"] for element in context["elements"]]
@@ -177,7 +177,7 @@ def test_throughput_is_shown_with_its_own_direction(
     fleet.say(new, "roll_back", rows=[row])
     alerts_sync()
     [field] = received(slack)["blocks"][2]["fields"]
-    said = "Throughput, forward: \u221220 % (\u221230 to \u221210 %), 1,400 items/s to 1,120 items/s; 6 instances against 6"
+    said = "Throughput, forward: \u221220% (\u221230% to \u221210%), 1,400 items/s to 1,120 items/s; 6 instances against 6"
     assert field["text"].replace("\u00a0", " ") == said
 
 

@@ -73,9 +73,7 @@ def test_the_audit_log_names_person_and_change(
 
 def test_an_invalid_value_changes_nothing(project: Project, model: WatchedModel) -> None:
     detection_settings_set(project=project, values={"p50.smallest_effect": 0.09})
-    with pytest.raises(
-        OverrideError, match="Tolerated change of p50 is 6 %, expected at least 9 %"
-    ):
+    with pytest.raises(OverrideError, match="Tolerated change of p50 is 6%, expected at least 9%"):
         detection_settings_set(project=project, model=model, values={"p50.tolerated": 0.06})
     assert JudgingChoice.objects.count() == 1
 

@@ -60,7 +60,7 @@ def test_only_burning_instances_are_reported_and_no_query_runs_without_a_budget(
     (row,) = list_budget_burns(deployment=after, now_minute=NOW_MINUTE)
     assert (row.kind, row.instance) == ("budget_burning", pair[1].identity.id)
     assert row.why.endswith(
-        "of its calls ran compiled in half an hour (budget 99.5 %)"
+        "of its calls ran compiled in half an hour (budget 99.5%)"
     ) and row.why.startswith("9")
     assert after.started_minute <= row.since <= after.started_minute + 3, (
         "it began with the second minute"
@@ -74,14 +74,14 @@ def test_a_baseline_that_burns_too_makes_the_fact_known() -> None:
         "c1",
         30,
         "",
-        "96 % of its calls ran compiled in half an hour (budget 99.5 %)",
+        "96% of its calls ran compiled in half an hour (budget 99.5%)",
     )
     (news,) = group_certain_facts([fact], now_minute=60)
     (known,) = group_certain_facts(
         [fact, replace(fact, arm="baseline", instance="b1")], now_minute=60
     )
     assert (news.severity, known.severity) == ("watch", "known")
-    assert describe_fact(news).startswith("the budget of compiled calls is burning: 96 %")
+    assert describe_fact(news).startswith("the budget of compiled calls is burning: 96%")
 
 
 @pytest.mark.django_db
@@ -95,7 +95,7 @@ def test_a_call_that_waits_for_a_compilation_is_not_served_compiled(
     deployment = Deployment.objects.select_related("model", "project").get()
     (row,) = list_budget_burns(deployment=deployment, now_minute=NOW_MINUTE)
     assert (row.kind, row.instance) == ("budget_burning", instance.identity.id)
-    assert row.why.startswith("74.9 % of its calls ran compiled")
+    assert row.why.startswith("74.9% of its calls ran compiled")
     window = BinnedRange(NOW_MINUTE - 30, NOW_MINUTE, 15)
     facts = read_fleet(project=project, window=window).versions[deployment.version_id]
     assert (

@@ -74,17 +74,17 @@ def test_a_models_override_has_priority_over_its_projects() -> None:
         (
             "p50.smallest_effect",
             "0.05",
-            "Smallest effect of p50 is 0.05 %, expected a number from 0.5 to 100 %.",
+            "Smallest effect of p50 is 0.05%, expected a number from 0.5 to 100%.",
         ),
         (
             "p50.smallest_effect",
             "much",
-            "Smallest effect of p50 is 'much', expected a number from 0.5 to 100 %.",
+            "Smallest effect of p50 is 'much', expected a number from 0.5 to 100%.",
         ),
         (
             "p50.smallest_effect",
             "nan",
-            "Smallest effect of p50 is nan %, expected a number from 0.5 to 100 %.",
+            "Smallest effect of p50 is nan %, expected a number from 0.5 to 100%.",
         ),
         (
             "p50.hold_minutes",
@@ -95,7 +95,7 @@ def test_a_models_override_has_priority_over_its_projects() -> None:
         (
             "roll_back_alpha",
             "inf",
-            "False-positive rate of ROLL BACK is inf %, expected a number from 0.1 to 20 %.",
+            "False-positive rate of ROLL BACK is inf %, expected a number from 0.1 to 20%.",
         ),
         ("eager.muted", "perhaps", "Muted of eager is 'perhaps', expected yes or no."),
     ],
@@ -114,15 +114,15 @@ def test_an_invalid_value_is_a_sentence_that_names_the_setting(
     [
         (
             {"p50.smallest_effect": 0.20},
-            "Smallest effect of p50 is 20 %, expected at most 10 %: a change too small",
+            "Smallest effect of p50 is 20%, expected at most 10%: a change too small",
         ),
         (
             {"p50.smallest_effect": 0.20, "p50.tolerated": 0.1},
-            "Tolerated change of p50 is 10 %, expected at least 20 %: a change too",
+            "Tolerated change of p50 is 10%, expected at least 20%: a change too",
         ),
         (
             {"watch_alpha": 0.03},
-            "False-positive rate of WATCH is 3 %, expected at least 5 %: WATCH must be raised "
+            "False-positive rate of WATCH is 3%, expected at least 5%: WATCH must be raised "
             "before ROLL BACK.",
         ),
         (

@@ -65,7 +65,7 @@ def test_other_settings_list_the_differences_and_write_nothing(
     before = rows()
     said = rejudge("--dry-run", "--set", *(f"{name}=yes" for name in MUTED))
     assert "then ROLL BACK        now NOT ENOUGH DATA  differs" in said
-    assert "1 would have been told something else" in said
+    assert "1 verdicts would change" in said
     assert rows() == before
     assert deployments_judge() == 0
 
@@ -162,7 +162,7 @@ def test_trying_settings_does_not_affect_live_comparisons(
         ),
         (
             ("--dry-run", "--set", "p50.tolerated=much"),
-            "Tolerated change of p50 is 'much', expected a number from 1 to 200 %.",
+            "Tolerated change of p50 is 'much', expected a number from 1 to 200%.",
         ),
     ],
 )

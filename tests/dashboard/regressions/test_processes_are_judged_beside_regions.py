@@ -133,7 +133,7 @@ def test_a_peak_without_reports_of_memory_in_use_is_watch_at_most():
 def test_host_memory_alone_is_watch():
     outcome = side_by_side(host_rss=12 * GIB)
     assert (outcome.verdict, row(outcome, "host_memory").label) == ("watch", "REGRESSED")
-    assert "ost memory is 50 % higher" in sentence(outcome)
+    assert "ost memory is 50% higher" in sentence(outcome)
     assert sentence(outcome).endswith("not a reason to roll back on its own.")
 
 
@@ -157,7 +157,7 @@ def test_twice_the_compile_time_alone_is_watch_and_never_roll_back():
     assert {verdict for _, verdict in outcome.transitions} == {"not_enough_data", "watch"}
     found = row(outcome, "compile_time")
     assert (found.label, found.hard, found.change) == ("REGRESSED", False, pytest.approx(1.0))
-    assert sentence(outcome).startswith("Compile time is 100 % longer")
+    assert sentence(outcome).startswith("Compile time is 100% longer")
 
 
 def test_a_slow_cold_start_is_evaluated_from_the_minute_of_its_end():
@@ -189,7 +189,7 @@ def test_a_cache_that_no_longer_serves_is_watch_measured_by_seconds():
     assert (outcome.verdict, found.label) == ("watch", "REGRESSED")
     assert found.candidate == pytest.approx(0.9)
     assert found.baseline == pytest.approx(1 / 11)
-    assert "90 % of compile seconds were not in a cache" in sentence(outcome)
+    assert "90% of compile seconds were not in a cache" in sentence(outcome)
 
 
 def test_four_misses_are_too_few_for_a_cache_finding():

@@ -35,9 +35,9 @@ def test_roll_back_names_size_interval_baseline_instances_time_and_cause():
     p50 = next(row for row in outcome.evidence if row.metric == "p50")
     low, high = round(p50.low * 100), round(p50.high * 100)
     expected = (
-        f"Roll back 2026.11.3: p50 is 31 % slower ({low} to {high} %) than 2026.11.2 on "
+        f"Roll back 2026.11.3: p50 is 31% slower ({low} to {high}%) than 2026.11.2 on "
         "all 6 instances since 09:09; "
-        "28 % of calls run eager since 09:00: `forward` reached its recompile limit."
+        "28% of calls run eager since 09:00: `forward` reached its recompile limit."
     )
     assert sentence_of(outcome) == expected
     assert sentence_of(outcome, cause="`score_batch` reached its recompile limit").endswith(
@@ -48,7 +48,7 @@ def test_roll_back_names_size_interval_baseline_instances_time_and_cause():
 def test_eager_calls_alone_name_the_instances():
     rows = [*BASE, instance("c1"), instance("c2", compiled=90, eager=10, eager_by={"limit": 10})]
     assert sentence_of(judged(rows)) == (
-        "Roll back 2026.11.3: 5 % of calls run eager on 1 of 2 instances since 09:00, none "
+        "Roll back 2026.11.3: 5% of calls run eager on 1 of 2 instances since 09:00, none "
         "on 2026.11.2: "
         "`forward` reached its recompile limit."
     )
@@ -61,7 +61,7 @@ def test_an_unknown_cause_is_not_guessed():
 
 def test_watch_names_the_change():
     sentence = sentence_of(judged([*BASE, instance("c1", p50=0.014)], 40))
-    assert sentence.startswith("p50 is 40 % slower (")
+    assert sentence.startswith("p50 is 40% slower (")
     assert sentence.endswith("; more evidence is needed to roll back.")
 
 
@@ -70,13 +70,13 @@ def test_watch_names_the_comparable_share_of_calls():
         judged([*BASE, instance("c1"), instance("c2", stratum="L40S", calls=300)])
     )
     assert sentence.startswith(
-        "Only 25 % of 2026.11.3's calls can be compared with 2026.11.2: forward · L40S"
+        "Only 25% of 2026.11.3's calls can be compared with 2026.11.2: forward · L40S"
     )
 
 
 def test_healthy_names_the_largest_possible_regression():
     sentence = sentence_of(judged([*BASE, *(instance(f"c{i}") for i in range(6))]))
-    assert sentence == "No regression above 3.9 % in 1 h compared with 2026.11.2."
+    assert sentence == "No regression above 3.9% in 1 h compared with 2026.11.2."
 
 
 WHOLE = {"calls": 1000, "p50": 0.010, "p99": 0.020, "items": 16000.0, "latency_sum": 11.0}
@@ -91,8 +91,8 @@ def twelve(**candidate: object) -> list:
 def test_healthy_names_the_largest_possible_regression_of_each_metric():
     assert (
         sentence_of(judged(twelve()))
-        == "No regression above 5.1 % in 1 h compared with 2026.11.2: p50 3.9 %, p99 5.1 %, "
-        "throughput 3.7 %."
+        == "No regression above 5.1% in 1 h compared with 2026.11.2: p50 3.9%, p99 5.1%, "
+        "throughput 3.7%."
     )
 
 
@@ -103,9 +103,9 @@ def test_a_slower_tail_and_lower_throughput_are_described_in_their_own_direction
         round((1 - 1 / (1 + end)) * 100)
         for end in (rows["throughput"].low, rows["throughput"].high)
     )
-    assert sentence_of(outcome).startswith("Roll back 2026.11.3: p99 is 50 % slower (")
+    assert sentence_of(outcome).startswith("Roll back 2026.11.3: p99 is 50% slower (")
     assert (
-        f"; throughput is 20 % lower ({low} to {high} %) than 2026.11.2 on all 6 instances"
+        f"; throughput is 20% lower ({low} to {high}%) than 2026.11.2 on all 6 instances"
         in sentence_of(outcome)
     )
 
@@ -114,7 +114,7 @@ def test_failing_calls_are_described_with_the_instances_and_the_baselines_share(
     rows = [*BASE, instance("c1"), instance("c2", errors=40)]
     assert (
         sentence_of(judged(rows))
-        == "Roll back 2026.11.3: 20 % of calls fail on 1 of 2 instances since 09:00, none on "
+        == "Roll back 2026.11.3: 20% of calls fail on 1 of 2 instances since 09:00, none on "
         "2026.11.2."
     )
 
@@ -132,8 +132,7 @@ def test_a_metric_that_one_version_does_not_report_is_named():
     newly = [instance(f"b{i}", **{**WHOLE, "items": None}) for i in range(6)] + twelve()[6:]
     assert (
         sentence_of(judged(newly))
-        == "No regression above 5.1 % in 1 h compared with 2026.11.2: p50 3.9 %, p99 5.1 %."
-        + silent
+        == "No regression above 5.1% in 1 h compared with 2026.11.2: p50 3.9%, p99 5.1%." + silent
     )
 
 
@@ -159,20 +158,20 @@ def test_not_enough_data_names_the_gap_and_the_next_step(rows: list, expected: s
 def test_an_undetectable_change_comes_with_the_cheapest_next_step():
     sentence = sentence_of(judged([*BASE, instance("c1")], 30))
     assert sentence == (
-        "Changes below 21 % cannot be detected yet compared with 2026.11.2; next check at 10:00. "
-        "Add 2 candidate instances on H100 to detect changes down to 13 %."
+        "Changes below 21% cannot be detected yet compared with 2026.11.2; next check at 10:00. "
+        "Add 2 candidate instances on H100 to detect changes down to 13%."
     )
 
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
     [
-        (0.312, "31 %"),
-        (0.0011, "0.1 %"),
-        (-0.024, "2.4 %"),
-        (0.06, "6 %"),
-        (0.0, "0 %"),
-        (1.5, "150 %"),
+        (0.312, "31%"),
+        (0.0011, "0.1%"),
+        (-0.024, "2.4%"),
+        (0.06, "6%"),
+        (0.0, "0%"),
+        (1.5, "150%"),
         (21.75, "22.8 times"),
     ],
 )

@@ -162,7 +162,7 @@ def test_a_deleted_verdict_is_replaced_by_the_text_of_the_alert(
 def test_an_alert_affects_only_its_own_version(
     signed_in: Client, opened: Alert, fleet: Fleet, old: Deployment
 ) -> None:
-    fleet.say(old, "healthy", "No regression above 6 %.")
+    fleet.say(old, "healthy", "No regression above 6%.")
     text = shown(signed_in, f"/p/ranking/models/{old.model_id}/versions/{old.version_id}/")
     assert "badge healthy" in text and "last known" not in text
 

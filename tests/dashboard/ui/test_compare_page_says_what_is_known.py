@@ -230,7 +230,7 @@ def test_differences_are_ranked_by_how_well_they_separate_the_sides(
     text = text_of(signed_in, made.url("compare"))
     assert (
         "Differences" in text
-        and f"4 instances of {WORSE.name} beside 4 instances of {HEALTHY.name}" in text
+        and f"4 instances of {WORSE.name} vs 4 instances of {HEALTHY.name}" in text
     )
     changed = signed_in.get(made.url("compare.json")).json()["changed"]
     named = {one["key"] for one in changed} | {

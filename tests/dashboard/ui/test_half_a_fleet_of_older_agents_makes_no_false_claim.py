@@ -168,7 +168,7 @@ def test_a_card_states_how_many_processes_report(
 
 def test_the_compiled_share_is_relative_to_sampled_calls(half: Half) -> None:
     text = half.run(eager=100, cache=MISS, miss="graph")
-    assert "of 2,000 calls with known mode, 4,000 in all (50 %)" in text
+    assert "of 2,000 calls with known mode, 4,000 in all (50%)" in text
     served = half.json()["served"]
     assert (served["share"], served["known"], served["calls"]) == (0.9, 2000, 4000)
     assert half.json()["known_of"] == {"processes": 4, "starts": 2, "caches": 2, "signals": 2}

@@ -128,7 +128,7 @@ def test_a_slow_instance_is_above_its_version_and_a_gap_stays_a_gap(
     assert 'class="h4"' in text and "highest +5" in text and "gaps" in text
     for show in ("eager", "compiling"):
         assert (
-            "highest 0 %" in shown(signed_in, made.url(f"instances/?range=1h&show={show}"))
+            "highest 0%" in shown(signed_in, made.url(f"instances/?range=1h&show={show}"))
             or show == "compiling"
         )
 
@@ -195,10 +195,10 @@ def test_a_healthy_fleet_makes_no_claim(signed_in: Client, made: Made) -> None:
 def test_if_all_instances_are_bad_there_is_nothing_to_compare_with(
     signed_in: Client, made: Made
 ) -> None:
-    assert "beside 8 other instances" in shown(signed_in, made.url("instances/"))
+    assert "vs 8 other instances" in shown(signed_in, made.url("instances/"))
     Instance.objects.update(last_seen_at=clock.now() - timedelta(minutes=20))
     text = shown(signed_in, made.url("instances/"))
-    assert "8</b> silent" in text and "8 silent instances beside 0 other instances" in text
+    assert "8</b> silent" in text and "8 silent instances vs 0 other instances" in text
     assert (
         "There are no other instances to compare with." in text
         and "There are no silent instances" not in text

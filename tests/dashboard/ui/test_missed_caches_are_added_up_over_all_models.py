@@ -43,8 +43,8 @@ def test_the_most_expensive_cause_comes_first_with_its_models(
         )
     story.fold()
     text = card(signed_in, "?kind=cache_miss")
-    assert "75 % of the missed seconds: 1 min 15 s, 75 GPU-s; in <bdi>chat, ranker</bdi>" in text
-    assert "25 % of the missed seconds: 25 s, 25 GPU-s; in <bdi>chat</bdi>" in text
+    assert "75% of the missed seconds: 1 min 15 s, 75 GPU-s; in <bdi>chat, ranker</bdi>" in text
+    assert "25% of the missed seconds: 25 s, 25 GPU-s; in <bdi>chat</bdi>" in text
     assert text.index(OPTION) < text.index(FOLDER) and "embed" not in text
 
 

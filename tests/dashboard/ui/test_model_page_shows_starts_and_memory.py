@@ -120,6 +120,6 @@ def test_memory_shows_known_values_and_a_dash_for_unknown_values(
     VersionProcessHour.objects.update(**known)
     text = text_of(signed_in, made)
     section = text.split('id="memory"')[1].split("</section>")[0]
-    for words in ("30 GiB", "94 MiB", "71 %", "+512 MiB/h", "times", "18.4 GiB"):
+    for words in ("30 GiB", "94 MiB", "71%", "+512 MiB/h", "times", "18.4 GiB"):
         assert words in section, (words, section)
     assert '<td class="r num" data-l="Compile workers">–</td>' in section

@@ -123,7 +123,7 @@ VALUE = r"([\d,.]+ (?:ms|s|%))"
 
 
 def on_fleet(page: str, metric: str) -> ShownMetric:
-    """`p50|25.6 ms|+30 %|18.9 ms to 24.7 ms, matched 34 min`"""
+    """`p50|25.6 ms|+30%|18.9 ms to 24.7 ms, matched 34 min`"""
     found = re.search(rf"\|{metric}\|[^|]+\|(\S+ %)\|{VALUE} to {VALUE}, (matched \d+ min)", page)
     assert found, page
     return ShownMetric(found[2], found[3], found[1], window=found[4])

@@ -35,9 +35,9 @@ def test_a_row_shows_shares_metrics_and_the_evaluated_change(
     signed_in: Client, alert: Alert
 ) -> None:
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
-    assert "Share of calls: 2026.11.3 50\u00a0%, 2026.11.2 50\u00a0%" in row
-    assert re.search(r'class="delta drives">\+31\u00a0%', row)
-    assert "71.7\u00a0%" in row
+    assert "Share of calls: 2026.11.3 50%, 2026.11.2 50%" in row
+    assert re.search(r'class="delta drives">\+31%', row)
+    assert "71.7%" in row
     assert "31.6\u00a0GiB" in row
     assert "6 degraded" in row
     assert f"/p/ranking/alerts/{alert.number}/" in row
@@ -76,7 +76,7 @@ def test_a_model_without_data_states_this_and_shows_no_zeros(
     assert "is waiting for its first verdict" in row
     assert "no calls in 24\u00a0h" in row
     assert "no calls now" in row
-    assert ">0\u00a0%" not in row
+    assert ">0%" not in row
 
 
 def test_a_model_whose_versions_all_stopped_stays_in_the_list(
@@ -98,7 +98,7 @@ def test_an_empty_project_links_to_setup(signed_in: Client, project: Project) ->
 def test_blind_spots_are_listed(signed_in: Client, alert: Alert) -> None:
     html = page(signed_in)
     assert "1\u00a0silent instance" in html
-    assert "9\u00a0% of ranker&#x27;s calls" in html
+    assert "9% of ranker&#x27;s calls" in html
     assert "are not compared: no baseline call of the same shape in the same minutes" in html
 
 
@@ -155,7 +155,7 @@ def test_a_row_shows_the_newest_version_unless_another_needs_action(
     made = model(
         project, "chat", [Shape("1", 0.01, 100, 300), Shape("2", 0.01, 100, 200)], every=60
     )
-    stories.verdict(made, "healthy", "No regression above 7 % in 1 h compared with 1.", [])
+    stories.verdict(made, "healthy", "No regression above 7% in 1 h compared with 1.", [])
     newest = Deployment.objects.get(model=made, version__name="2")
     older = Deployment.objects.get(model=made, version__name="1")
     first = Verdict.objects.create(
@@ -169,7 +169,7 @@ def test_a_row_shows_the_newest_version_unless_another_needs_action(
         current=True,
     )
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
-    assert "No regression above 7 % in 1 h compared with 1." in row
+    assert "No regression above 7% in 1 h compared with 1." in row
     assert "NOT ENOUGH DATA" not in row
     assert signed_in.get(f"/p/ranking/models/{made.pk}/").context["verdict"].deployment == newest
     Verdict.objects.filter(pk=first.pk).update(

@@ -37,9 +37,9 @@ def test_stored_hours_become_a_sentence_with_its_numbers(
     )
     html = page(signed_in, model)
     assert "<h1>Better than the previous 28 days" in html
-    assert "p50 of <code>forward</code> on NVIDIA H100 is 8.3\u00a0% faster (" in html
+    assert "p50 of <code>forward</code> on NVIDIA H100 is 8.3% faster (" in html
     assert "12.1\u00a0ms → 11.1\u00a0ms" in html
-    assert "Served compiled: 90\u00a0% → 99.8\u00a0% of calls." in html
+    assert "Served compiled: 90% → 99.8% of calls." in html
 
 
 def test_roll_back_alerts_of_both_periods_are_counted_without_false_positives(

@@ -176,7 +176,7 @@ def test_the_cause_of_cold_starts_is_the_option_introduced_by_the_version(
         and "compared with <bdi>gpu-03 / rank 0</bdi>" in card
     )
     assert "2 min 03 s" in card and ">123<" in card, "123 s on one GPU each"
-    assert "100 % of the missed seconds" in card and "no earlier start was warm" not in card
+    assert "100% of the missed seconds" in card and "no earlier start was warm" not in card
 
 
 def test_the_cause_from_the_agent_takes_precedence_over_a_comparison(
@@ -212,18 +212,18 @@ def test_the_compiled_share_is_relative_to_sampled_calls_and_burns_its_budget(
     story.fold()
     head = shown(signed_in, project, "1")
     assert (
-        "98 %" in head
+        "98%" in head
         and "no budget set" in head
         and "of 1,000 calls with known mode, 1,000 in all" in head
     )
     WatchedModel.objects.update(served_budget=0.995)
     head = shown(signed_in, project, "1")
     assert (
-        "budget 99.5 %, error budget used 4 times over; burn rate 4 times the allowed rate in the last hour"
+        "budget 99.5%, error budget used 4 times over; burn rate 4 times the allowed rate in the last hour"
         in head
     )
     WatchedModel.objects.update(served_budget=0.9)
-    assert "budget 90 %, 20 % used" in shown(signed_in, project, "1")
+    assert "budget 90%, 20% used" in shown(signed_in, project, "1")
     told = signed_in.get(url_of(project, "1", ".json")).json()["served"]
     assert told["share"] == pytest.approx(0.98) and told["used"] == pytest.approx(0.2)
 
@@ -236,7 +236,7 @@ def test_the_compiled_share_is_also_shown_by_time(
     story.fold()
     head = shown(signed_in, project, "1").split("Cold start, median")[0]
     assert (
-        "90 %" in head
+        "90%" in head
         and "of call time, assuming equal durations of eager and compiled calls" in head
         and "GPU time" not in head
     )
@@ -396,7 +396,7 @@ def test_operators_set_budgets_for_a_model_or_for_all(
     )
     assert "Saved." in answer.content.decode()
     text = shown(signed_in, project, "1")
-    assert "budget 2 min, 0 of 1 over" in text and "budget 99.5 %" in text
+    assert "budget 2 min, 0 of 1 over" in text and "budget 99.5%" in text
     assert "of 2 min" in shown_fleet(signed_in)
     operator.post(address, {"cold_start": "60", "served": "", "for": "model"})
     assert "budget 1 min, 1 of 1 over" in shown(signed_in, project, "1"), (

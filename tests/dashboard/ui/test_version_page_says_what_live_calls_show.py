@@ -91,7 +91,7 @@ def test_the_table_shows_speed_up_error_samples_and_age(
         "402 sampled calls agree; output is off by at most 1e-06, with a tolerance of 0.0001 against eager"
         in text
     )
-    assert "largest error: 0.003 % of the magnitude of its output" in text
+    assert "largest error: 0.003% of the magnitude of its output" in text
     assert "No golden batch" in text, "a shadow call is not a golden batch"
     (one,) = signed_in.get(url_of(project, "2", ".json")).json()["live_calls"]
     assert (one["kind"], one["samples"], one["beyond"]) == ("shadow", 402, 0)

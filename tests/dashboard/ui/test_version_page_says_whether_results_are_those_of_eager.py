@@ -91,7 +91,7 @@ def test_a_failure_is_shown_with_its_instances_its_start_and_the_result_of_the_b
         and "NVIDIA H200, since" in text
     )
     assert "passed on 1 process of 1" in text
-    assert "outputs differ by about 2.1 % from 1, with the same weights and inputs" in text
+    assert "outputs differ by about 2.1% from 1, with the same weights and inputs" in text
 
 
 def test_a_failure_that_the_baseline_shows_too_is_marked(

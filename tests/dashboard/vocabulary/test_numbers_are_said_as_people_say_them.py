@@ -34,13 +34,13 @@ def test_durations(seconds: float, said: str) -> None:
 @pytest.mark.parametrize(
     ("share", "said"),
     [
-        (1, "100 %"),
-        (0.9996, "> 99.9 %"),
-        (0.712, "71.2 %"),
-        (0.96, "96 %"),
-        (0.0011, "0.11 %"),
-        (0.00001, "< 0.01 %"),
-        (0, "0 %"),
+        (1, "100%"),
+        (0.9996, "> 99.9%"),
+        (0.712, "71.2%"),
+        (0.96, "96%"),
+        (0.0011, "0.11%"),
+        (0.00001, "< 0.01%"),
+        (0, "0%"),
     ],
 )
 def test_shares(share: float, said: str) -> None:
@@ -49,7 +49,7 @@ def test_shares(share: float, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "said"),
-    [(0.312, "+31 %"), (-0.06, "−6 %"), (0.0001, "0 %"), (0.024, "+2.4 %"), (float("nan"), "? %")],
+    [(0.312, "+31%"), (-0.06, "−6%"), (0.0001, "0%"), (0.024, "+2.4%"), (float("nan"), "? %")],
 )
 def test_changes(ratio: float, said: str) -> None:
     assert numbers.change(ratio).replace(S, " ") == said

@@ -28,7 +28,7 @@ def test_digits(value: float, digits: int, text: str) -> None:
     ],
 )  # fmt: skip
 def test_shares(share: float, text: str) -> None:
-    assert percent(share) == f"{text}\u00a0%"
+    assert percent(share) == f"{text}%"
 
 
 @pytest.mark.parametrize(("share", "said"), [(1.0, "100"), (0.997, "99.7"), (0.28, "28")])
@@ -45,7 +45,7 @@ def test_a_headline_contains_a_share_without_an_exponent(share: float, said: str
     title = build_alert_title(
         model="ranker", version="2", sentence="", evidence={"evidence": [row]}
     )
-    assert title == f"ranker 2: {said}\u00a0% of calls run eager"
+    assert title == f"ranker 2: {said}% of calls run eager"
 
 
 @pytest.mark.parametrize(

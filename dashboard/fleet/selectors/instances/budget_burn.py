@@ -128,5 +128,5 @@ def _percent(share: float) -> str:
     Two decimal places from 99%, where budgets lie.
     """
     if share < 0.99:
-        return f"{significant(math.floor(share * 1e3) / 1e1)} %"
-    return f"{significant(math.floor(share * 1e4) / 1e2, 4)} %"
+        return f"{significant(math.floor(share * 1e3) / 1e1)}%"
+    return f"{significant(math.floor(share * 1e4) / 1e2, 4)}%"

@@ -367,7 +367,7 @@ def _format_change(level: LevelChange) -> str:
 
 def _interval(level: LevelChange) -> str:
     low, high = sorted(abs(round(100 * end)) for end in (level.low, level.high))
-    return f"{low} to {high}{numbers.SPACE}%"
+    return f"{low}% to {high}%"
 
 
 def _format_signed(level: LevelChange) -> str:

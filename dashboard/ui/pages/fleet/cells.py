@@ -139,5 +139,5 @@ def _moved(value: float, base: float, unit: str, row: ChangeRow | None) -> tuple
     """The change as text with its colour; a value that did not change in this window has no colour,
     regardless of the verdict."""
     said = numbers.difference(value, base, unit)
-    same = not said or said.split(numbers.SPACE)[0] == "0"
+    same = not said or said.removesuffix("%").split(numbers.SPACE)[0] == "0"
     return ("no change", "") if same else (said, row.css if row else "")

@@ -161,7 +161,7 @@ def _last(rows: Sequence[ParityRow]) -> str:
     if most.last_change is None:
         return f"outputs differ from {most.last_version}"
     return (
-        f"outputs differ by about {significant(most.last_change * 100, 2)}\u00a0% from "
+        f"outputs differ by about {significant(most.last_change * 100, 2)}% from "
         f"{most.last_version}, with the same weights and inputs"
     )
 

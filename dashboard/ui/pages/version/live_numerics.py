@@ -100,8 +100,7 @@ class LiveNumerics:
     def relative_text(self) -> str:
         """The largest error relative to the magnitude of its output."""
         return (
-            f"largest error: {significant(self.relative * 100, 2)}\u00a0% of the magnitude of its "
-            "output"
+            f"largest error: {significant(self.relative * 100, 2)}% of the magnitude of its output"
             if self.relative is not None
             else ""
         )

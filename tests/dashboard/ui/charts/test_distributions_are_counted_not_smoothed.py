@@ -63,7 +63,7 @@ def test_each_instance_is_a_mark_and_the_change_compares_the_means() -> None:
     assert (len(row.baseline), len(row.candidate), row.change, row.counts) == (
         3,
         2,
-        "+30\u00a0%",
+        "+30%",
         "3 vs 2\u00a0instances",
     )
     assert strip.as_json()["rows"][0]["candidate"]["values"] == [13.0, 13.0]

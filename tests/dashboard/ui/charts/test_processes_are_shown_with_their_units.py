@@ -77,10 +77,10 @@ def test_each_unit_has_its_usual_notation() -> None:
         for one in map(shown, (MEMORY, LEAK, STORM, CACHE))
     ]
     assert [plain(row) for row in texts] == [
-        ("Peak GPU memory", "30 GiB", "36 GiB", "+20 %"),
-        ("GPU memory growth", "0.04 %/h", "2 %/h", "+2 %/h"),
+        ("Peak GPU memory", "30 GiB", "36 GiB", "+20%"),
+        ("GPU memory growth", "0.04%/h", "2%/h", "+2%/h"),
         ("Recompiles", "0.30 /h", "30.3 /h", "+30 /h"),
-        ("Cache misses", "5 %", "60 %", "+55 pts"),
+        ("Cache misses", "5%", "60%", "+55 pts"),
     ]
 
 
@@ -130,7 +130,7 @@ def test_alert_lists_and_notifications_contain_the_units() -> None:
         for row in found
     ] == [
         ("Recompiles", "0.30 /h", "30.3 /h", "+30 /h", "2 of 6 instances"),
-        ("Cache misses", "5 %", "60 %", "+55 pts", "2 of 6 instances"),
+        ("Cache misses", "5%", "60%", "+55 pts", "2 of 6 instances"),
     ]
     texts = [line["text"] for line in select_strongest_evidence({"evidence": [STORM, CACHE]})]
     assert any("30.3\u00a0/h (before: 0.30\u00a0/h)" in text for text in texts)

@@ -79,7 +79,7 @@ def summary(
 def test_a_faster_model_is_reported_with_its_change_interval_and_values() -> None:
     found = summary(days(H100, BEFORE, 0.0121), days(H100, AFTER, 0.0111))
     assert found.answer == "better"
-    assert found.sentences[0].startswith("p50 of `forward` on NVIDIA H100 is 8.3\u00a0% faster (")
+    assert found.sentences[0].startswith("p50 of `forward` on NVIDIA H100 is 8.3% faster (")
     assert "12.1\u00a0ms → 11.1\u00a0ms" in found.sentences[0]
 
 
@@ -107,7 +107,7 @@ def test_calls_without_a_match_in_the_other_period_are_excluded_and_named() -> N
     )
     found = summary(before, after)
     assert found.answer == "same"
-    assert "NVIDIA H200, shape 2^8 (new, 20\u00a0%)" in found.compared
+    assert "NVIDIA H200, shape 2^8 (new, 20%)" in found.compared
 
 
 def test_a_different_traffic_mix_is_not_compared() -> None:
@@ -118,8 +118,7 @@ def test_a_different_traffic_mix_is_not_compared() -> None:
     found = summary(before, after)
     assert found.answer == "unknown"
     assert found.sentences[0].startswith(
-        "Only 30\u00a0% of the calls of `forward` have a match in both periods "
-        "(70\u00a0% of these days ran"
+        "Only 30% of the calls of `forward` have a match in both periods (70% of these days ran"
     )
 
 
@@ -157,7 +156,7 @@ def test_the_summary_includes_counts_and_the_share_of_compiled_calls() -> None:
         before, after, before=PeriodCounts(12, 5, 40, 48.0), after=PeriodCounts(9, 2, 3, 41.0)
     )
     assert found.answer == "better"
-    assert found.sentences[1] == "Served compiled: 90\u00a0% → 99.8\u00a0% of calls."
+    assert found.sentences[1] == "Served compiled: 90% → 99.8% of calls."
     assert (
         found.sentences[2]
         == "2\u00a0ROLL BACK alerts instead of 5, with 12\u00a0deployments before and 9 since."

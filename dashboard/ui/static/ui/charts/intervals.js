@@ -14,7 +14,7 @@ const INKS = { rollback: "--rollback", watch: "--watch", quiet: "--ink-3", open:
 const TEXTS = { rollback: "--rollback-ink", watch: "--watch-ink", quiet: "--ink-3", open: "--ink-3" };
 
 const clip = (value) => Math.min(RIGHT, Math.max(LEFT, value));
-const percent = (value) => `${value < 0 ? "\u2212" : "+"}${Math.abs(Math.round(100 * Math.expm1(value)))} %`;
+const percent = (value) => `${value < 0 ? "\u2212" : "+"}${Math.abs(Math.round(100 * Math.expm1(value)))}%`;
 
 function rectangle(row, y) {
   const half = 13 / ROW;
