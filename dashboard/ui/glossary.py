@@ -63,7 +63,7 @@ GLOSSARY: dict[str, GlossaryEntry] = {
         "known execution mode count; partly compiled calls are not eager.",
     ),
     "cache": GlossaryEntry(
-        "Cache hit",
+        METRICS["cache_hit_rate"].title,
         "Share of compile time that a cache saved. Weighted by seconds, not by count: one "
         "large miss costs more than ten small misses.",
     ),
@@ -102,7 +102,7 @@ GLOSSARY: dict[str, GlossaryEntry] = {
         "an engine that is monitored from outside: items per second of wall time.",
     ),
     "traffic": GlossaryEntry(
-        "Traffic",
+        METRICS["traffic"].title,
         "Calls per second and instance. Traffic is shown for context only and is not evaluated.",
     ),
     "errors": GlossaryEntry(

@@ -118,6 +118,16 @@ METRICS: dict[str, MetricEntry] = {
             "of compile seconds were not in a cache",
         ),
         MetricEntry(
+            "cache_hit_rate",
+            "Cache hit rate",
+            "by compile time",
+            phrase="the cache hit rate",
+            direction="down",
+        ),
+        MetricEntry(
+            "traffic", "Traffic", "calls/s per instance", phrase="traffic", direction="down"
+        ),
+        MetricEntry(
             "recompiles",
             "Recompiles",
             "per hour and instance",

@@ -107,7 +107,9 @@ def _cache_hit(_: CallTotals | None, processes: ProcessTotals | None) -> float |
 P50 = _quantile("p50", 0.5)
 P95 = _quantile("p95", 0.95)
 P99 = _quantile("p99", 0.99)
-TRAFFIC = Metric("traffic", "Traffic", "calls/s per instance", "rate", _traffic, "down")
+TRAFFIC = Metric(
+    "traffic", METRICS["traffic"].title, "calls/s per instance", "rate", _traffic, "down"
+)
 THROUGHPUT = Metric(
     "throughput", METRICS["throughput"].title, "items/s of call time", "rate", _items, "down"
 )
@@ -128,7 +130,14 @@ STALLED_TIME = Metric(
 COMPILE = Metric(
     "compile", METRICS["compile_time"].title, "s per instance", "count", _compile_seconds
 )
-CACHE = Metric("cache", "Cache hit", "% of compile seconds", "share", _cache_hit, "down")
+CACHE = Metric(
+    "cache",
+    METRICS["cache_hit_rate"].title,
+    "% of compile seconds",
+    "share",
+    _cache_hit,
+    "down",
+)
 COLD_START = Metric(
     "cold_start", METRICS["cold_start"].title, "s to first steady call", "count", lambda *_: None
 )

@@ -49,7 +49,7 @@ def test_shares(share: float, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "said"),
-    [(0.312, "+31%"), (-0.06, "−6%"), (0.0001, "0%"), (0.024, "+2.4%"), (float("nan"), "? %")],
+    [(0.312, "+31%"), (-0.06, "−6%"), (0.0001, "0%"), (0.024, "+2.4%"), (float("nan"), "?%")],
 )
 def test_changes(ratio: float, said: str) -> None:
     assert numbers.change(ratio).replace(S, " ") == said
