@@ -93,7 +93,7 @@ def test_the_second_factor_is_required_and_a_recovery_code_works_once(
     third = enter(Client())
     third.post("/accounts/2fa/authenticate/", {"code": recovery[0]})
     assert not inside(third)
-    assert "9 of 10 are left" in other.get("/accounts/2fa/").content.decode()
+    assert "9 of 10 left" in other.get("/accounts/2fa/").content.decode()
     done = list(
         AuditEntry.objects.filter(action="user.second_step").values_list("after", flat=True)
     )

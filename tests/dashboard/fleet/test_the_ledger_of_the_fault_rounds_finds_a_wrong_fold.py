@@ -232,4 +232,4 @@ def test_a_doubled_report_and_an_acknowledged_report_that_was_lost_are_found(
     rows(f"DELETE FROM arrival WHERE instance_id = '{last[0]}' AND seq_first = {last[1]}")
     found = problems()
     assert any("was stored 2 times" in problem for problem in found)
-    assert any("was acknowledged, and is not stored" in problem for problem in found)
+    assert any("was acknowledged but is not stored" in problem for problem in found)

@@ -39,7 +39,7 @@ def test_a_change_is_stored_shown_and_audited(project: Project, other_project: P
     text = run_command(
         "--project", project.slug, "--set", "instance_minutes=14", "version_hours=800"
     )
-    assert "instance_minutes    14 days  (8 to 90, usually 8)" in text
+    assert "instance_minutes    14 days  (8 to 90, default 8)" in text
     assert other_project.slug not in text
     project.refresh_from_db()
     assert read_retention(project.settings) == Retention(instance_minutes=14, version_hours=800)

@@ -26,7 +26,7 @@ def test_a_change_is_stored_shown_and_audited(project: Project, other_project: P
         and "reports_per_second    5,000\n" in run_command()
     )
     text = run_command("--project", project.slug, "--set", "reports_per_second=200")
-    assert "reports_per_second      200  (usually 5,000)" in text and other_project.slug not in text
+    assert "reports_per_second      200  (default 5,000)" in text and other_project.slug not in text
     project.refresh_from_db()
     assert read_rate(project.settings) == 200
     entry = AuditEntry.objects.get(action="rate.set")
@@ -41,8 +41,8 @@ def test_the_quota_of_waiting_reports_is_set_independently(project: Project) -> 
         "--project", project.slug, "--set", "reports_waiting=900", "reports_per_second=7"
     )
     assert (
-        "reports_waiting         900  (usually 200,000)" in text
-        and "reports_per_second        7  (usually 5,000)" in text
+        "reports_waiting         900  (default 200,000)" in text
+        and "reports_per_second        7  (default 5,000)" in text
     )
     project.refresh_from_db()
     assert read_quota(project.settings) == {"reports_per_second": 7.0, "reports_waiting": 900}
