@@ -142,9 +142,9 @@ def build_capabilities(
         *wanted.parts,
     ):
         if part.region not in bounds:
-            table[f"the engine does not export {part.names[0]}"] = (
+            table[f"latency of {part.region}"] = (
                 "no",
-                f"the engine gives no {part.names[0]}",
+                f"the engine does not export {part.names[0]}",
             )
             continue
         share = find_widest_ratio(bounds[part.region])

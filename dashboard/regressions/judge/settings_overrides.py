@@ -47,6 +47,11 @@ class Setting:
     most: float
     effect: str
 
+    @property
+    def unit_suffix(self) -> str:
+        """The unit as it follows a value: a percent sign without a space."""
+        return self.unit if self.unit == "%" else f" {self.unit}"
+
     def said(self, value: Value) -> str:
         """A value as people type it, without the unit."""
         if isinstance(value, bool):
@@ -80,7 +85,7 @@ class Setting:
             return value
         fits = math.isfinite(value) and (self.unit != "min" or value == int(value))
         if isinstance(value, bool) or not fits or not self.least <= round(value, 12) <= self.most:
-            unit = "" if self.unit == "times" else f" {self.unit}"
+            unit = "" if self.unit == "times" else self.unit_suffix
             raise OverrideError(
                 self.name, f"{self.title} is {self.said(value)}{unit}, expected {self.expected}."
             )
@@ -91,7 +96,7 @@ class Setting:
         """The bounds as text."""
         kind = "a whole number of minutes from" if self.unit == "min" else "a number from"
         return f"{kind} {self.said(self.least)} to {self.said(self.most)}" + (
-            f" {self.unit}" if self.unit in ("%", "an hour") else ""
+            self.unit_suffix if self.unit in ("%", "an hour") else ""
         )
 
 
@@ -251,7 +256,10 @@ def check_overrides(
 def _contradiction(
     blamed: Setting, value: Value, bound: str, other: Setting, limit: Value, why: str
 ) -> OverrideError:
-    said = f"{blamed.said(value)} {blamed.unit}, expected {bound} {other.said(limit)} {other.unit}"
+    said = (
+        f"{blamed.said(value)}{blamed.unit_suffix}, "
+        f"expected {bound} {other.said(limit)}{other.unit_suffix}"
+    )
     return OverrideError(blamed.name, f"{blamed.title} is {said}: {why}.")
 
 

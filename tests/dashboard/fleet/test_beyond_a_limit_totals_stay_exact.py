@@ -339,7 +339,7 @@ def test_a_banner_names_the_limit_that_was_reached(
 def test_limits_are_shown_and_changed_by_a_command(project: Project) -> None:
     out = StringIO()
     call_command("limits", "--project", project.slug, "--set", "version=400", stdout=out)
-    assert "version" in out.getvalue() and "400 in 30 days  (usually 200)" in out.getvalue()
+    assert "version" in out.getvalue() and "400 in 30 days  (default 200)" in out.getvalue()
     for wrong, sentence in {
         "version=0": "version is 0, expected a whole number from 1 to 1,000,000.",
         "model=3": "model has no limit, expected one of environment, series, version, instance, finding.",

@@ -176,7 +176,7 @@ def test_reported_batches_become_a_verdict_that_ends_with_the_process(
     (line,) = fact_lines(verdict.evidence)
     assert (line.mark, line.where) == (
         "roll_back",
-        f"on {len(new) - 1}\u00a0instances, passed on {len(old)}\u00a0instances of the baseline",
+        f"on {len(new) - 1}\u00a0instances, baseline: passed on {len(old)}\u00a0instances",
     )
     time_is.minute += 45
     deployments_judge()

@@ -27,5 +27,5 @@ class Command(SettingsCommand):
         usual = read_quota({})
         for name, number in read_quota(project.settings).items():
             yield f"{name:<18}{number:>9,.15g}" + (
-                "" if number == usual[name] else f"  (usually {usual[name]:,.0f})"
+                "" if number == usual[name] else f"  (default {usual[name]:,.0f})"
             )
