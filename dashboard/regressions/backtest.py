@@ -24,9 +24,9 @@ from dashboard.regressions.models import Comparison, Verdict, VerdictKind
 from dashboard.vocabulary.severity import VERDICTS_BY_CLAIM
 
 REASON_DROPPED = "started before the retained per-instance minutes"
-REASON_NO_BASELINE = "had no baseline"
-REASON_NEVER_JUDGED = "were never evaluated"
-REASON_TIME_LIMIT = "exceeded the time limit of the backtest"
+REASON_NO_BASELINE = "no baseline"
+REASON_NEVER_JUDGED = "never evaluated"
+REASON_TIME_LIMIT = "time limit of the backtest exceeded"
 
 
 @dataclass(frozen=True)

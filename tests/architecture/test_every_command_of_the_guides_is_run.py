@@ -72,10 +72,10 @@ TABLE: dict[str, Run | str] = {
     "make check": Run(".ci/run", "make check"),
     ".venv/bin/python -m pytest tests/wire": Run("Makefile", "$(BIN)/python -m pytest"),
     "python -m tests.lint PATH": Run("Makefile", "python -m tests.lint"),
-    "It rewrites the files that `make check` would refuse, with the same two programs.": "It rewrites what `make check` would refuse, with the same two programs.",
+    "make format": "It rewrites the files that `make check` would refuse, with the same two programs.",
     "make bench": "Benchmarks take hours; their results are in the documentation.",
     "make gpu": "It needs CUDA; its results are in the agent's documentation.",
-    "It needs root and some minutes; tests/image covers the parts that do not.": "It needs root and some minutes; tests/image holds the parts that do not.",
+    "make image-check": "It needs root and some minutes; tests/image covers the parts that do not.",
     "make clean": "It removes the environment that the tests run in.",
     "make shots": "It takes pictures of a running demo, with its password; a person checks them.",
     "make calibrate": "It takes hours. The results pages give the "
@@ -162,6 +162,8 @@ TABLE: dict[str, Run | str] = {
     "python -m tests.bench.soak --minutes 120 --day 40 --seed 51": "It takes two hours, and its "
     "results are in capacity.md.",
     "make frameworks": "It takes minutes; test_a_rolling_restart_loses_no_call.py is also a short test.",
+    "make engines": "It takes minutes; the files of tests/agent have short tests too.",
+    "make pages": "It takes minutes; PAGES_ON_POSTGRESQL of tests/environment.py runs in each test.",
     "make faults": "It takes hours; each of its files is also a short "
     "test. The results of its rounds are "
     "in capacity.md.",

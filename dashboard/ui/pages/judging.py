@@ -46,6 +46,11 @@ class SettingRow:
         return bool(self.given)
 
     @property
+    def suffix(self) -> str:
+        """The unit after the default and the value of the project; empty for a choice."""
+        return format_unit(self.setting)
+
+    @property
     def choice(self) -> bool:
         """Whether the field is a list of choices."""
         return isinstance(self.setting.default, bool)

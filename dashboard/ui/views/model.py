@@ -219,7 +219,7 @@ def _context(request: ProjectRequest, page: ModelPage, chosen: TimeRange) -> dic
         if last
         else "",
         "query": query.urlencode(),
-        "range_words": chosen.label,
+        "range_words": chosen.label if chosen.live and chosen.key in SPAN_MINUTES else "",
         "held": window.last - facts.standing.verdict.since_minute
         if facts.standing.verdict and facts.standing.verdict.since_minute and chosen.live
         else None,

@@ -36,7 +36,7 @@ NAMES = [f"Block{letter}" for letter in "ABCDEFGH"]
             "alternates",
             "n == *",
             "alternates between 2 values: 8, 16",
-            "once for each of the values",
+            "once per value",
         ),
         (
             ["10", "9", "11"],

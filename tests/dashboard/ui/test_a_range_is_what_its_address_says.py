@@ -101,7 +101,7 @@ def test_a_page_shows_a_range_of_ten_years_one_of_the_future_and_one_without_dat
     for query, said in (
         (f"from={at(now - 10 * 525_960)}", "the maximum retention"),
         (f"from={at(now + 500)}", "is in the future"),
-        (f"from={at(now - 50_000)}&to={at(now - 49_000)}", "No report in these"),
+        (f"from={at(now - 50_000)}&to={at(now - 49_000)}", "No report in the selected range"),
         ("range=deployment", "Since deployment"),
     ):
         answer = signed_in.get(made.url(f"?{query}"))

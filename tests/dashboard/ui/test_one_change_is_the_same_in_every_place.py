@@ -119,12 +119,12 @@ def format_row(row: dict[str, Any], change: Any, low: Any, high: Any, window: st
     return ShownMetric(*(part.replace("\u00a0", " ") for part in found))
 
 
-VALUE = r"([\d,.]+ (?:ms|s|%))"
+VALUE = r"([\d,.]+(?: ms| s|%))"
 
 
 def on_fleet(page: str, metric: str) -> ShownMetric:
     """`p50|25.6 ms|+30%|18.9 ms to 24.7 ms, matched 34 min`"""
-    found = re.search(rf"\|{metric}\|[^|]+\|(\S+ %)\|{VALUE} to {VALUE}, (matched \d+ min)", page)
+    found = re.search(rf"\|{metric}\|[^|]+\|(\S+%)\|{VALUE} to {VALUE}, (matched \d+ min)", page)
     assert found, page
     return ShownMetric(found[2], found[3], found[1], window=found[4])
 
@@ -136,7 +136,7 @@ def on_model(page: str, metric: str) -> ShownMetric:
         assert found, page
         return ShownMetric(found[2], found[1], "", window=found[3])
     found = re.search(
-        rf"\|{metric}, wall time\|REGRESSED\|(\S+ %)\|(\S+ to \S+ %), [^|]+\|{VALUE} to "
+        rf"\|{metric}, wall time\|REGRESSED\|(\S+%)\|(\S+ to \S+%), [^|]+\|{VALUE} to "
         rf"{VALUE}; (matched \d+ min)",
         page,
     )
@@ -148,7 +148,7 @@ def on_compare(page: str, metric: str) -> ShownMetric:
     """A row of the evidence table."""
     title = {"eager": r"Eager calls\|share of calls\|[^|]+"}.get(metric, rf"{metric}\|wall time")
     found = re.search(
-        rf"\|{title}\|{VALUE}\|{VALUE}\|(\S+ (?:%|pts))\|([^|]+)\|REGRESSED\|(?:follows "
+        rf"\|{title}\|{VALUE}\|{VALUE}\|(\S+(?:%| pts))\|([^|]+)\|REGRESSED\|(?:follows "
         r"from [^|]+\|)?((?:matched|last) \d+ min)",
         page,
     )
@@ -162,7 +162,7 @@ def on_alert(page: str, metric: str) -> ShownMetric:
     """A row of the table in the timeline."""
     title = {"eager": r"Eager calls\|[^|]+"}.get(metric, metric)
     found = re.search(
-        rf"\|{title}\|(\S+ (?:%|pts))\|{VALUE} to {VALUE}\|((?:matched|last) \d+ min)\|([^|]+)\|",
+        rf"\|{title}\|(\S+(?:%| pts))\|{VALUE} to {VALUE}\|((?:matched|last) \d+ min)\|([^|]+)\|",
         page,
     )
     assert found, page
@@ -180,7 +180,7 @@ def in_message(text: str, metric: str) -> ShownMetric:
         assert found, text
         return ShownMetric(found[2], found[1], "", window=found[3])
     found = re.match(
-        rf"{metric}, \S+: (\S+ %) \(([^)]+)\), {VALUE} to {VALUE}, (matched \d+ min);", text
+        rf"{metric}, \S+: (\S+%) \(([^)]+)\), {VALUE} to {VALUE}, (matched \d+ min);", text
     )
     assert found, text
     return ShownMetric(found[3], found[4], found[1], found[2], found[5])

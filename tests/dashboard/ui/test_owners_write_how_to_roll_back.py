@@ -78,7 +78,7 @@ def test_a_runbook_is_on_the_page_and_in_the_notification_until_it_is_removed(
         ({"url": "https://example.com/\u202egnp"}, "control characters are not allowed"),
         (
             {"url": "https://example.com/{candidate}"},
-            "unknown placeholder {candidate}, expected {version} or {baseline}.",
+            "Unknown placeholder {candidate}, expected {version} or {baseline}.",
         ),
         ({"url": "https://example.com/" + "a" * 200}, "At most 200 characters."),
         ({"text": "a" * 2001}, "At most 2,000 characters."),

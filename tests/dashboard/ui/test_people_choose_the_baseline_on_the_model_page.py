@@ -77,8 +77,8 @@ def test_the_fleet_marks_an_accepted_version_and_sorts_it_below_models_that_need
 def test_an_unknown_version_is_refused_with_a_reason(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
-    page = choose(as_role(Role.OPERATOR), alert, version="nobody's")
-    assert "There is no version" in page
+    page = choose(as_role(Role.OPERATOR), alert, version="missing")
+    assert "production has no version &#x27;missing&#x27;: choose a version" in page
     assert not BaselineChoice.objects.exists()
 
 

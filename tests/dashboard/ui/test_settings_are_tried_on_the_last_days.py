@@ -53,7 +53,7 @@ def test_the_backtest_uses_the_values_in_the_fields_and_does_not_save_them(
     ).content.decode()
     assert "Backtest" in page
     assert "1 re-evaluated, " in page
-    assert "1 skipped: they had nothing to be compared with." in page
+    assert "1 skipped: no baseline." in page
     assert "2026.11.3" in page
     assert 'value="10"' in page
     assert not JudgingChoice.objects.exists()
@@ -78,7 +78,7 @@ def test_a_backtest_ends_in_time_and_lists_skipped_versions(
     monkeypatch.setattr(settings_backtest, "TIME_BUDGET_S", 0.0)
     page = signed_in.post(TRY, {}).content.decode()
     assert "No deployment in this period can be re-evaluated." in page
-    assert "2 skipped: they would have taken too long here." in page
+    assert "2 skipped: time limit of the backtest exceeded." in page
 
 
 def test_only_one_backtest_runs_at_a_time(judged: None, signed_in: Client) -> None:

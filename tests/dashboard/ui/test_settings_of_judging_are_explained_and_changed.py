@@ -14,6 +14,7 @@ from dashboard.projects.models import Project, Role
 from dashboard.regressions.judge.settings_overrides import list_settings
 from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.regressions.models import JudgingChoice, LearnedVariance
+from dashboard.ui.pages.judging import format_unit
 
 PAGE, SAVE = "/p/ranking/settings/judging/", "/p/ranking/settings/judging/save/"
 
@@ -30,7 +31,7 @@ def test_every_setting_is_shown_with_its_effect_and_default(
         assert f'name="{setting.name}"' in page
         assert setting.effect in page
         if not isinstance(setting.default, bool):
-            assert f"Default {setting.said(setting.default)} {setting.unit}" in page
+            assert f"Default {setting.said(setting.default)}{format_unit(setting)}" in page
     assert "No changes. All settings have their calibrated defaults." in page
     assert "Using the default spread" in page
 
@@ -76,7 +77,7 @@ def test_the_page_of_a_model_shows_the_values_of_its_project(
 ) -> None:
     detection_settings_set(project=project, values={"p50.tolerated": 0.15}, actor_name="tests")
     address = f"{PAGE}?model={alert.deployment.model_id}"
-    assert "the project has 15%" in html(signed_in, address)
+    assert "; project 15%." in html(signed_in, address)
     answer = signed_in.post(SAVE, {"model": alert.deployment.model_id, "p50.smallest_effect": "16"})
     assert "expected at most 15%" in answer.content.decode()
     answer = signed_in.post(SAVE, {"model": alert.deployment.model_id, "p50.smallest_effect": "12"})

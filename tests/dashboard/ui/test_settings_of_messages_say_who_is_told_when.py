@@ -199,7 +199,9 @@ def test_all_failed_notifications_of_a_channel_are_resent_except_those_of_resolv
     Channel.objects.filter(pk=channels[0].pk).update(
         enabled=False, disabled_reason="Slack answered 410."
     )
-    assert "is off: Slack answered 410." in signed_in.post(address, follow=True).content.decode()
+    assert (
+        "is disabled: Slack answered 410." in signed_in.post(address, follow=True).content.decode()
+    )
     assert "Resend all" not in html(signed_in)
     Channel.objects.filter(pk=channels[0].pk).update(enabled=True)
     assert (

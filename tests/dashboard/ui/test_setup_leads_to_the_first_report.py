@@ -144,7 +144,7 @@ def test_a_channel_is_added_tested_and_disabled(signed_in: Client, project: Proj
         {"kind": "slack", "name": "#ml-ops", "address": address},
         follow=True,
     ).content.decode()
-    assert "#ml-ops is added." in html
+    assert "#ml-ops added." in html
     assert "verysecret" not in html
     channel = Channel.objects.get(project=project)
     signed_in.post(f"{SETUP}channels/{channel.pk}/test/")

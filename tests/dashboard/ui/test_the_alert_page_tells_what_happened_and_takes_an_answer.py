@@ -61,7 +61,7 @@ def test_a_metric_where_lower_is_worse_is_shown_as_a_decrease() -> None:
     row = build_change_rows({"evidence": [entry]})[0]
     assert (row.frozen.change_said, row.interval) == (
         "\u221224%",
-        "\u221235 to \u22129.1%",
+        "\u221235% to \u22129.1%",
     )
 
 
@@ -77,7 +77,7 @@ def test_the_page_shows_the_next_steps_with_the_runbook_of_the_owners(
 def test_deliveries_show_the_answers_of_the_channels(signed_in: Client, alert: Alert) -> None:
     html = page(signed_in, alert)
     assert "200 ok" in html
-    assert "503 Service Unavailable, again at" in html
+    assert "503 Service Unavailable, next attempt at" in html
 
 
 def test_the_instances_of_a_confirmed_fact_are_named_and_linked(
@@ -169,7 +169,7 @@ def test_acknowledging_assigns_the_alert_with_one_timeline_entry_and_one_audit_r
 
 
 def test_snoozing_accepts_only_the_offered_durations(signed_in: Client, alert: Alert) -> None:
-    assert "Choose one of the offered times." in act(signed_in, alert, "snooze", hours="9999999")
+    assert "Choose one of the listed durations." in act(signed_in, alert, "snooze", hours="9999999")
     assert alert.state == "open"
     act(signed_in, alert, "snooze", hours="4")
     assert alert.state == "snoozed"

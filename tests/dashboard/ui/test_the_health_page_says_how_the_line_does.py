@@ -52,7 +52,7 @@ def poison(project: Project, error: str) -> PoisonReport:
 def test_a_healthy_server(signed_in: Client, worker: None) -> None:
     html = page(signed_in)
     assert "</svg>HEALTHY<" in html and "DEGRADED" not in html
-    assert "1 worker is at work." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
+    assert "1 worker is working." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
     assert "None. Every accepted report was processed." in html
     assert "No reports were accepted or refused in the last 24 hours." in html
 
@@ -107,7 +107,7 @@ def test_the_state_of_redis_is_reported_by_workers(signed_in: Client, settings: 
     heartbeat_write(name="celery@gpu-host", kind="worker", broker="redis:6379")
     text = page(signed_in)
     assert "redis:6379 does not respond; workers poll without Redis" in text
-    assert "Redis at redis:6379 does not answer: workers sweep by their own timer" in text
+    assert "Redis at redis:6379 does not respond. Workers poll on a timer until it does" in text
     heartbeat_write(name="celery@gpu-host", kind="worker")
     assert "<dt>Redis</dt><dd>answers</dd>" in page(signed_in)
 
@@ -164,7 +164,7 @@ def test_quarantined_reports_show_the_error_and_the_command_to_process_them(
         and "windows 4 to 5" in html
         and "manage.py refold" in html
     )
-    assert "secret" not in html and "and 1 of other projects" in html
+    assert "secret" not in html and "and 1 in other projects" in html
 
 
 def test_losses_that_agents_reported(
@@ -179,7 +179,7 @@ def test_losses_that_agents_reported(
     assert (
         "gpu-07" in html
         and "12 events over the limit of a report interval" in html
-        and "2 failures of the disk" in html
+        and "2 errors of the disk buffer" in html
     )
     assert html.count('data-l="Lost"') == 1
 

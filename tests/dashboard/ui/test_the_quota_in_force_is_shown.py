@@ -21,7 +21,7 @@ def page(client: Client, project: Project, place: str) -> str:
 
 def test_the_default_quotas_are_shown(signed_in: Client, project: Project) -> None:
     assert "<dt>Queued reports</dt><dd>200,000 " in page(signed_in, project, "settings/data/")
-    assert "of this project 0, quota 200,000" in page(signed_in, project, "health/")
+    assert "this project 0, quota 200,000" in page(signed_in, project, "health/")
 
 
 def test_configured_quotas_are_shown(
@@ -37,4 +37,4 @@ def test_configured_quotas_are_shown(
     text = page(signed_in, project, "settings/data/")
     assert "<dd>7 <small" in text and "<dt>Queued reports</dt><dd>40 " in text
     health = page(signed_in, project, "health/")
-    assert "of this project 3, quota 40" in health and "quota 7 a second" in health
+    assert "this project 3, quota 40" in health and "quota 7 per second" in health

@@ -116,7 +116,7 @@ def test_an_operator_sends_a_command_and_all_members_see_the_result(
     seen = as_role(Role.VIEWER).get(address(alert), {"env": "production"}).content.decode()
     assert "forged" in seen and "3 commands refused" in seen and "Revert now" not in seen
     back = client.post(address(alert, f"{switch.pk}/end/"), follow=True).content.decode()
-    assert "taken back by operator-person" in back and "No override active" in back
+    assert "cancelled by operator-person" in back and "No override active" in back
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"command_key.make", "switch.begin", "switch.command", "switch.end"} <= actions
 
@@ -140,7 +140,7 @@ def test_the_fleet_and_model_pages_show_the_start_and_the_author_of_the_switch(
         ("/p/ranking/", f"/p/ranking/models/{deployment.model_id}/?env=production"),
     )
     for phase, share, said in (
-        ("asking", 0.0, "is asked to run eager</b>"),
+        ("asking", 0.0, "is requested to run eager</b>"),
         ("going", 0.25, "is instructed to run eager on some of its instances</b>"),
         ("watching", 0.25, "runs eager on some of its instances</b>"),
         ("watching", 1.0, "runs eager</b>"),

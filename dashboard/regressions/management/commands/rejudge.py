@@ -107,7 +107,7 @@ class Command(BaseCommand):
             f"{len(found.lines)} deployments re-evaluated: {found.differing} verdicts would change."
         )
         for reason, count in found.reasons:
-            self.stdout.write(f"{count} skipped: they {reason}.")
+            self.stdout.write(f"{count} skipped: {reason}.")
 
 
 def _head(line: BacktestRow) -> str:
