@@ -223,7 +223,7 @@ def test_the_compiled_share_is_relative_to_sampled_calls_and_burns_its_budget(
         in head
     )
     WatchedModel.objects.update(served_budget=0.9)
-    assert "budget 90%, 20% used" in shown(signed_in, project, "1")
+    assert "budget 90%, 20% of the error budget used" in shown(signed_in, project, "1")
     told = signed_in.get(url_of(project, "1", ".json")).json()["served"]
     assert told["share"] == pytest.approx(0.98) and told["used"] == pytest.approx(0.2)
 
@@ -403,9 +403,7 @@ def test_operators_set_budgets_for_a_model_or_for_all(
         "the budget of the model overrides that of the project"
     )
     answer = operator.post(address, {"cold_start": "soon", "served": ""}, follow=True)
-    assert "Cold start is 'soon', expected a number" in answer.content.decode().replace(
-        "&#x27;", "'"
-    )
+    assert "Cold start is 'soon'. Enter a number" in answer.content.decode().replace("&#x27;", "'")
     answer = operator.post(address, {"cold_start": "", "served": "12"}, follow=True)
     assert "expected a percentage from 50 to 99.999" in answer.content.decode()
     entries = AuditEntry.objects.filter(action="budgets.set")
