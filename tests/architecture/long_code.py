@@ -52,7 +52,7 @@ FUNCTIONS = {
     "dashboard/ui/views/instances.py": ("_context",),
     "dashboard/ui/views/model.py": ("_context",),
     "tests/agent/sources/test_ranks_without_a_graph_are_eager.py": (
-        "test_each_rank_says_that_its_calls_met_no_graph",
+        "test_each_rank_reports_that_its_calls_met_no_graph",
     ),
     "tests/bench/bench_alert_delay.py": ("run",),
     "tests/bench/bench_fairness.py": ("run",),

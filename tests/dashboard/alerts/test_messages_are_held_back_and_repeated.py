@@ -305,7 +305,7 @@ def test_a_reminder_has_the_values_of_the_alerts_verdict(
     step: Callable[[float], None],
 ) -> None:
     Rule.objects.create(project=channel.project, channel=channel, repeat_minutes=30)
-    said = "Roll back 2026.11.3: p50 is 31% slower (24 to 38%)."
+    said = "Roll back 2026.11.3: p50 is 31% slower (24% to 38%)."
     fleet.say(
         new,
         "roll_back",

@@ -66,7 +66,7 @@ def test_a_message_has_verdict_place_evidence_time_and_runbook(
         text="Set image to {baseline}.",
         url="https://wiki.example/back?to={baseline}",
     )
-    sentence = "Roll back 2026.11.3: p50 is 31% slower (24 to 38%)."
+    sentence = "Roll back 2026.11.3: p50 is 31% slower (24% to 38%)."
     fleet.say(
         new,
         "roll_back",

@@ -172,7 +172,7 @@ def test_a_link_that_ends_while_its_page_is_open_admits_no_one(
         User.objects.update(is_active=True)
         Invitation.objects.update(expires_at=clock.now() + timedelta(days=1), revoked_at=None)
         answer = browser.post(path, {"username": "eve", "password": PASSWORD})
-        assert answer.status_code == 400 and "already used or revoked" in answer.content.decode()
+        assert answer.status_code == 400 and "Already used or revoked" in answer.content.decode()
     assert (
         not User.objects.filter(username="eve").exists()
         and not Member.objects.exclude(user=user).exists()

@@ -68,13 +68,13 @@ def test_facts_of_an_ended_baseline_are_remembered() -> None:
             (100, 5, 5),
             (60.0, 3.0, 3.0),
             "36.7% of calls waited for a compilation in the last half hour, above "
-            "the budget of 2\u00a0% (1,980\u00a0s in total)",
+            "the budget of 2% (1,980\u00a0s in total)",
         ),
         (
             (100, 0, 0),
             (60.0, 0.0, 0.0),
             "100% of calls waited for a compilation in the last half hour, above the "
-            "budget of 2\u00a0% (1,800\u00a0s in total)",
+            "budget of 2% (1,800\u00a0s in total)",
         ),
     ],
 )

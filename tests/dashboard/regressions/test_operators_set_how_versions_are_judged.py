@@ -84,7 +84,7 @@ def test_a_models_override_has_priority_over_its_projects() -> None:
         (
             "p50.smallest_effect",
             "nan",
-            "Smallest effect of p50 is nan %, expected a number from 0.5 to 100%.",
+            "Smallest effect of p50 is nan%, expected a number from 0.5 to 100%.",
         ),
         (
             "p50.hold_minutes",
@@ -95,7 +95,7 @@ def test_a_models_override_has_priority_over_its_projects() -> None:
         (
             "roll_back_alpha",
             "inf",
-            "False-positive rate of ROLL BACK is inf %, expected a number from 0.1 to 20%.",
+            "False-positive rate of ROLL BACK is inf%, expected a number from 0.1 to 20%.",
         ),
         ("eager.muted", "perhaps", "Muted of eager is 'perhaps', expected yes or no."),
     ],

@@ -142,7 +142,7 @@ def test_lower_throughput_points_to_the_right_and_reads_as_lower() -> None:
         | {"change": 1 / 0.76 - 1, "low": 1 / 0.82 - 1, "high": 1 / 0.71 - 1}
     )
     assert row.interval.centre > 0
-    assert (row.change, row.spread) == ("\u221224%", "\u221229 to \u221218%")
+    assert (row.change, row.spread) == ("\u221224%", "\u221229% to \u221218%")
 
 
 @pytest.mark.parametrize(
