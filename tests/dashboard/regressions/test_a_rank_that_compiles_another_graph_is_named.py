@@ -77,6 +77,7 @@ def test_the_rank_with_the_other_graph_is_named(
     assert [(one.ranks, one.certain) for one in found] == [((2,), True)]
     keys = [rank.compiled[0].key for rank in ranks]
     assert keys[0] == keys[1] != keys[2]
-    assert f"(`{keys[2][:9]}`) than the 2\u00a0others (`{keys[0][:9]}`)" in describe_divergence(
-        found[0]
+    assert (
+        f"(`{keys[2][:9]}`) from the caches than the 2\u00a0others (`{keys[0][:9]}`)"
+        in describe_divergence(found[0])
     )
