@@ -35,7 +35,7 @@ def test_roll_back_names_size_interval_baseline_instances_time_and_cause():
     p50 = next(row for row in outcome.evidence if row.metric == "p50")
     low, high = round(p50.low * 100), round(p50.high * 100)
     expected = (
-        f"Roll back 2026.11.3: p50 is 31% slower ({low} to {high}%) than 2026.11.2 on "
+        f"Roll back 2026.11.3: p50 is 31% slower ({low}% to {high}%) than 2026.11.2 on "
         "all 6 instances since 09:09; "
         "28% of calls run eager since 09:00: `forward` reached its recompile limit."
     )
@@ -105,7 +105,7 @@ def test_a_slower_tail_and_lower_throughput_are_described_in_their_own_direction
     )
     assert sentence_of(outcome).startswith("Roll back 2026.11.3: p99 is 50% slower (")
     assert (
-        f"; throughput is 20% lower ({low} to {high}%) than 2026.11.2 on all 6 instances"
+        f"; throughput is 20% lower ({low}% to {high}%) than 2026.11.2 on all 6 instances"
         in sentence_of(outcome)
     )
 
