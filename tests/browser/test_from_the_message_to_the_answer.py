@@ -104,10 +104,10 @@ def test_the_whole_way_from_the_fleet_to_resolved(
     page.get_by_role("link", name="A-7").click()
     for action, question, answer in (
         ("Acknowledge", "Note (optional)", "rolling back"),
-        ("Resolve", "Resolution note", "rolled back by hand"),
+        ("Resolve", "Resolution note (optional)", "rolled back by hand"),
     ):
         page.locator("summary", has_text=action).click()
-        page.get_by_label(question).fill(answer)
+        page.get_by_label(question, exact=True).fill(answer)
         page.get_by_role("button", name=action).click()
         expect(page.locator(".tl")).to_contain_text(answer)
     alert.refresh_from_db()
