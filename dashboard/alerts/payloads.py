@@ -178,16 +178,16 @@ def build_channel_test_payload(*, channel: Channel) -> MessagePayload:
 def build_digest_payload(
     *,
     channel: Channel,
-    told: list[tuple[str, MessagePayload]],
+    replaced: list[tuple[str, MessagePayload]],
     covers: list[str],
     group: GroupPayload | None = None,
 ) -> MessagePayload:
     """Payload of a digest: the latest news of each alert, the worst first.
 
-    `told` holds kind and payload of every message that the digest replaces, oldest first. Some of
-    them may be digests."""
+    `replaced` holds kind and payload of every message that the digest replaces, oldest first; a
+    replaced message may be a digest too."""
     latest: dict[str, DigestLine] = {}
-    for kind, earlier in told:
+    for kind, earlier in replaced:
         alone = [_digest_line(kind, earlier, earlier["alert"])] if earlier["alert"] else []
         latest.update((line["id"], line) for line in (*earlier["alerts"], *alone))
     lines = sorted(

@@ -93,14 +93,14 @@ class Verdict(models.Model):
 
 class BaselineChoice(models.Model):
     """An operator's choice of a baseline: a pinned version, or a level accepted as the new
-    normal."""
+    baseline."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="+")
     environment = models.CharField(max_length=64)
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(
-        max_length=16, choices=[("pin", "Pinned"), ("accept", "Accepted as the new normal")]
+        max_length=16, choices=[("pin", "Pinned"), ("accept", "Accepted as new baseline")]
     )
     note = models.TextField(default="")
     chosen_at = models.DateTimeField()

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.mail import EmailMessage
+from django.utils.text import capfirst
 
 from dashboard.alerts.channels.base import DeliveryError, EncodedMessage, Message
 from dashboard.alerts.channels.message_text import (
@@ -46,7 +47,7 @@ class Email:
         try:
             mail_address_check(address)
         except ValueError as error:
-            raise ValueError(str(error).capitalize()) from error
+            raise ValueError(capfirst(str(error))) from error
 
     def build(self, message: Message) -> EncodedMessage:
         """Subject, text, and a thread ID that groups the mails about one alert in mail clients."""

@@ -147,7 +147,7 @@ def digests_write(
             channel=channel,
             kind=DeliveryKind.DIGEST,
             message_id=f"msg_{digest[:32]}",
-            facts=build_digest_payload(channel=channel, told=told, covers=covers, group=group),
+            facts=build_digest_payload(channel=channel, replaced=told, covers=covers, group=group),
             next_attempt_at=at,
             attempts=attempts,
             created_at=at,

@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.utils.text import capfirst
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState, EventKind
@@ -134,9 +135,7 @@ def alert_act(request: ProjectRequest, number: int, action: str) -> HttpResponse
             request.POST.get("note", "").strip(),
         )
     except AlertActionError as error:
-        messages.error(
-            request, str(error).removeprefix("note: ").removeprefix("until: ").capitalize()
-        )
+        messages.error(request, capfirst(str(error).removeprefix("note: ").removeprefix("until: ")))
     else:
         messages.success(request, said)
     return redirect("alert", request.project.slug, number)

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.text import capfirst
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.common.mail_address import mail_address_check
@@ -77,7 +78,7 @@ def member_uninvite(request: ProjectRequest, invitation_id: int) -> HttpResponse
     try:
         invitation_revoke(invitation=invitation, actor=request.user, address=_address(request))
     except InvitationError as error:
-        messages.error(request, str(error).partition(": ")[2].capitalize())
+        messages.error(request, capfirst(str(error).partition(": ")[2]))
     else:
         messages.success(request, "Invitation revoked. Its link no longer works.")
     return redirect("members", request.project.slug)

@@ -66,7 +66,7 @@ def facts_of(alert: Alert) -> Iterator[tuple[DeliveryKind, MessagePayload]]:
     yield DeliveryKind.TEST, build_channel_test_payload(channel=channel)
     yield (
         DeliveryKind.DIGEST,
-        build_digest_payload(channel=channel, told=[("opened", facts)], covers=[]),
+        build_digest_payload(channel=channel, replaced=[("opened", facts)], covers=[]),
     )
     for link in (
         links.group_url(project=alert.project.slug, group=alert.group_id or 1),
@@ -80,7 +80,9 @@ def facts_of(alert: Alert) -> Iterator[tuple[DeliveryKind, MessagePayload]]:
         )
         yield (
             DeliveryKind.DIGEST,
-            build_digest_payload(channel=channel, told=[("opened", facts)], covers=[], group=group),
+            build_digest_payload(
+                channel=channel, replaced=[("opened", facts)], covers=[], group=group
+            ),
         )
 
 

@@ -25,5 +25,5 @@ class Command(SettingsCommand):
         """Return one line per kind, with the default where the limit differs."""
         for name, number in read_limits(project.settings).as_dict().items():
             usual = getattr(CardinalityLimits(), name)
-            told = "" if number == usual else f"  (default {usual:,})"
-            yield f"{name:<12}{number:>9,} {LIMIT_PERIODS[name]}{told}"
+            note = "" if number == usual else f"  (default {usual:,})"
+            yield f"{name:<12}{number:>9,} {LIMIT_PERIODS[name]}{note}"

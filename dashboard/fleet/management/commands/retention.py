@@ -36,5 +36,5 @@ class Command(SettingsCommand):
         kept, usual = read_retention(project.settings).as_dict(), Retention().as_dict()
         for name, days in kept.items():
             least, most = RETENTION_BOUNDS_DAYS[name]
-            told = "" if days == usual[name] else f", default {usual[name]}"
-            yield f"{name:<17}{days:>5} days  ({least} to {most}{told})  {RETENTION_LABELS[name]}"
+            note = "" if days == usual[name] else f", default {usual[name]}"
+            yield f"{name:<17}{days:>5} days  ({least} to {most}{note})  {RETENTION_LABELS[name]}"

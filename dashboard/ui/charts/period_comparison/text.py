@@ -243,7 +243,9 @@ def _rows(
     if any(share is not None for share in periods.served):
         yield build_compiled_share_row(periods)
     yield _starts_row(before, after)
-    told = periods.first_day is not None and periods.first_day < periods.today - PERIOD_DAYS
+    has_earlier_calls = (
+        periods.first_day is not None and periods.first_day < periods.today - PERIOD_DAYS
+    )
     for name, was, now, how in (
         ("ROLL BACK alerts", before.roll_backs, after.roll_backs, "without false positives"),
         ("Deployments", before.deployments, after.deployments, "detected or reported by CI"),
@@ -251,11 +253,11 @@ def _rows(
         yield PeriodRow(
             name,
             "",
-            numbers.number(was) if told else "–",
+            numbers.number(was) if has_earlier_calls else "–",
             numbers.number(now),
             "",
-            how if told else f"{how}; no known calls before",
-            PeriodValues("count", was if told else None, now),
+            how if has_earlier_calls else f"{how}; no known calls before",
+            PeriodValues("count", was if has_earlier_calls else None, now),
         )
 
 

@@ -87,13 +87,13 @@ class CompiledShare:
             if self.used > 1
             else f"{numbers.percent(self.used)} of the error budget used"
         )
-        told = f"budget {numbers.percent(self.budget)}, {used}"
+        text = f"budget {numbers.percent(self.budget)}, {used}"
         if self.burn is not None and self.burn > 1:
             return (
-                f"{told}; burn rate {numbers.number(_short(self.burn))} times the allowed rate "
+                f"{text}; burn rate {numbers.number(_short(self.burn))} times the allowed rate "
                 "in the last hour"
             )
-        return f"{told}; not burning in the last hour" if self.used > 1 else told
+        return f"{text}; not burning in the last hour" if self.used > 1 else text
 
     @property
     def of_time(self) -> str:

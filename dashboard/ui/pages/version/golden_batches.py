@@ -98,9 +98,11 @@ def parity_card(
         _batch(name, found, known, _before(theirs.get(name, []), baseline))
         for name, found in mine.items()
     ]
-    told = {row.instance for found in mine.values() for row in found}
+    instances = {row.instance for found in mine.values() for row in found}
     return ParityCard(
-        sorted(batches, key=lambda one: (-one.failed, one.name)), len(own), len(own) - len(told)
+        sorted(batches, key=lambda one: (-one.failed, one.name)),
+        len(own),
+        len(own) - len(instances),
     )
 
 
@@ -151,10 +153,10 @@ def _before(rows: Sequence[ParityRow], baseline: str) -> str:
 
 def _last(rows: Sequence[ParityRow]) -> str:
     """The largest change from the previous version, if weights and inputs are the same."""
-    told = [row.told for row in rows if row.told.last in ("same", "differs")]
-    moved = [one for one in told if one.last == "differs"]
+    comparisons = [row.told for row in rows if row.told.last in ("same", "differs")]
+    moved = [one for one in comparisons if one.last == "differs"]
     if not moved:
-        return f"same outputs as {told[0].last_version}" if told else ""
+        return f"same outputs as {comparisons[0].last_version}" if comparisons else ""
     most = max(
         moved, key=lambda one: one.last_change if one.last_change is not None else float("inf")
     )

@@ -134,23 +134,23 @@ def list_live_numerics(
 def _live(
     key: tuple[str, str], rows: Sequence[ParityRow], known: Mapping[int, ProcessStart], before: str
 ) -> LiveNumerics:
-    told = [row.told for row in rows]
+    results = [row.told for row in rows]
     timed = [
         one
-        for one in told
+        for one in results
         if one.timed and one.compiled_seconds is not None and one.eager_seconds is not None
     ]
     several = sum(one.timed for one in timed)
-    refused = Counter(one.why or "unknown reason" for one in told if one.state == "not compared")
+    refused = Counter(one.why or "unknown reason" for one in results if one.state == "not compared")
     return LiveNumerics(
         kind=key[0],
         region=key[1],
-        samples=sum(one.samples for one in told),
-        beyond=sum(one.beyond for one in told),
-        nonfinite=sum(one.nonfinite for one in told),
+        samples=sum(one.samples for one in results),
+        beyond=sum(one.beyond for one in results),
+        nonfinite=sum(one.nonfinite for one in results),
         told=len({row.instance for row in rows}),
         processes=len(known),
-        failed=sum(one.state == "failed" for one in told),
+        failed=sum(one.state == "failed" for one in results),
         at=max(row.at for row in rows),
         compiled=sum((one.compiled_seconds or 0.0) * one.timed for one in timed) / several
         if several
@@ -159,8 +159,8 @@ def _live(
         if several
         else None,
         on_gpu=any(known[row.instance].gpu for row in rows),
-        relative=max((one.relative for one in told if one.relative is not None), default=None),
-        text=_text(key[0], told),
+        relative=max((one.relative for one in results if one.relative is not None), default=None),
+        text=_text(key[0], results),
         reasons=[
             f"{why} ({numbers.plural(count, 'process', 'processes')})"
             for why, count in refused.most_common(REASONS)
@@ -169,18 +169,18 @@ def _live(
     )
 
 
-def _text(kind: str, told: Sequence[Parity]) -> str:
+def _text(kind: str, results: Sequence[Parity]) -> str:
     """All processes on one line, with the error that is the largest multiple of its tolerance."""
-    samples = sum(one.samples for one in told)
+    samples = sum(one.samples for one in results)
     if not samples:
         return "no call compared" if kind == "shadow" else "no call checked"
-    beyond = sum(one.beyond for one in told)
+    beyond = sum(one.beyond for one in results)
     if kind == "finite":
         count = f"{numbers.number(beyond)} of {numbers.number(samples)}"
         held = f"{count} results contain NaN or infinite values"
         return held if beyond else "no NaN or infinite values"
     worst = max(
-        (one for one in told if one.samples),
+        (one for one in results if one.samples),
         key=lambda one: (one.state == "failed", one.times or 0.0),
     )
     why = (
