@@ -47,7 +47,7 @@ ANSWER_LABELS: dict[Answer, str] = {
     "better": "better",
     "same": "no change",
     "unknown": "not comparable",
-    "early": "not enough history",
+    "early": "with too little history",
 }
 
 

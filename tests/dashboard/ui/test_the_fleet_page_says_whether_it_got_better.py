@@ -51,7 +51,7 @@ def test_models_are_counted_by_result_and_worse_models_come_first(
     fleet(project)
     html = page(signed_in)
     assert (
-        "5\u00a0models: 1 worse, 1 better, 1 no change, 1 not comparable, 1 not enough history."
+        "5\u00a0models: 1 worse, 1 better, 1 no change, 1 not comparable, 1 with too little history."
         in html
     )
     assert (
@@ -112,7 +112,7 @@ def test_alert_counts_are_not_compared_with_weeks_without_data(
 ) -> None:
     weeks(project, lambda ago: 0.0121, name="young", days=10)
     html = page(signed_in)
-    assert "1\u00a0model: 1 not enough history." in html
+    assert "1\u00a0model: 1 with too little history." in html
     assert "ROLL BACK alert" not in html
 
 
