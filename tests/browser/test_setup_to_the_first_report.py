@@ -41,7 +41,7 @@ def test_a_wrong_channel_shows_an_error_at_its_field(
 ) -> None:
     page = sign_in(user)
     page.goto(page.url + "setup/")
-    page.get_by_label("Name").fill("#ml-ops")
+    page.get_by_label("Name", exact=True).fill("#ml-ops")
     page.get_by_label("Address").fill("http://10.0.0.1/hook")
     page.get_by_role("button", name="Add channel").click()
     expect(page.locator("#eaddr")).to_be_visible()

@@ -47,4 +47,4 @@ def test_search_shortcuts_zoom_and_an_ended_session(
     page.context.clear_cookies()
     page.evaluate("window.htmx.trigger(document.body, 'shown')")
     expect(page.get_by_role("alert")).to_contain_text("Your session has expired")
-    expect(page.locator("[data-live]")).to_have_text("signed out, not updated")
+    expect(page.locator("[data-live]")).to_have_text("signed out, not updating")

@@ -158,4 +158,4 @@ def test_a_port_in_use_is_one_sentence(demo: Demo) -> None:
         assert demo.process.wait(timeout=120) == 1
     text = output.read_text().strip()
     assert text.count("\n") == 0
-    assert f"port {demo.port} is taken" in text
+    assert f"port {demo.port} is in use" in text

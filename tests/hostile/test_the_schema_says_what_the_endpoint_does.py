@@ -15,12 +15,12 @@ from tests.hostile.target import Target
 
 EXAMPLES = 200
 BEYOND_JSON_SCHEMA = (
-    b"holds the character NUL",
+    b"contains the character U+0000",
     b"expected `int`, got `float`",
-    b"nests deeper",
+    b"is nested deeper",
     b"must not be empty",
 )
-"""A NUL in an unknown field; 1.0, which JSON Schema accepts as an integer; depth; a name of blanks
+"""U+0000 in an unknown field; 1.0, which JSON Schema accepts as an integer; depth; a name of blanks
 only."""
 
 

@@ -138,8 +138,7 @@ _SIZE = (
 )
 _ONE_SIZE = (
     "The code is valid for one size: find a branch or a reshape that depends on the size. "
-    "Sizes 0 and 1 are always compiled in, unless torch._dynamo.decorators.mark_unbacked "
-    "marks them."
+    "Sizes 0 and 1 are constants, unless torch._dynamo.decorators.mark_unbacked marks them."
 )
 _TENSOR = (
     "The tensor differs in type, size, layout or device from call to call: pass tensors "

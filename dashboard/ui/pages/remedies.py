@@ -175,9 +175,8 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "wrapper_not_entered",
         "",
-        "Watch the module that the framework calls: compile a module inside it (self.net = "
-        "compilewatch.compile(net)), "
-        'or put `with compilewatch.region("train_step")` around the step.',
+        "Watch the module that the framework calls: compile a module in it (self.net = "
+        'compilewatch.compile(net)), or put compilewatch.region("train_step") around the step.',
     ),
     (
         "golden_not_compared",
