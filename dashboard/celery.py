@@ -1,7 +1,7 @@
 """Celery application. Tasks drain the tables, so losing the broker loses no work."""
 
+import logging
 import os
-import socket
 from typing import Any
 
 from celery import Celery, bootsteps, signals
@@ -13,6 +13,10 @@ from dashboard.common.heartbeat import HeartbeatThread
 from dashboard.common.redis_sockets import close_inherited_sockets, install_redis_transport
 from dashboard.common.redis_status import BROKER, broker_address
 from dashboard.environment.settings import env_check
+
+logger = logging.getLogger(__name__)
+STAGE_TIMEOUT_S = 15.0
+"""Seconds that a worker waits at its end for a stage in its main process."""
 
 env_check()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
@@ -29,7 +33,7 @@ app.autodiscover_tasks()
 def find_broker_error() -> str:
     """Returns the broker's address if Redis does not answer, else an empty string.
 
-    Workers and beat report this, because the web process never contacts Redis.
+    Workers report this, because the web process never contacts Redis.
     """
     return "" if settings.EMBEDDED or BROKER.probe() is not None else broker_address()
 
@@ -40,7 +44,7 @@ class HeartbeatStep(bootsteps.StartStopStep):
 
     def start(self, worker: Any) -> None:
         """Starts the heartbeat once the worker is up."""
-        self._heart = HeartbeatThread(name=worker.hostname, kind="worker", broker=find_broker_error)
+        self._heart = HeartbeatThread(name=worker.hostname, broker=find_broker_error)
         self._heart.start()
 
     def stop(self, worker: Any) -> None:
@@ -48,40 +52,44 @@ class HeartbeatStep(bootsteps.StartStopStep):
         self._heart.stop()
 
 
+class SchedulerStep(bootsteps.StartStopStep):
+    """Scheduler of a worker: in its main process, once the pool has forked its children."""
+
+    requires = ("celery.worker.components:Pool",)
+
+    def start(self, worker: Any) -> None:
+        """Starts the scheduler."""
+        from dashboard.scheduler import Scheduler  # noqa: PLC0415  # Django is set up only now
+
+        self._scheduler = Scheduler(app)
+        self._scheduler.start()
+
+    def close(self, worker: Any) -> None:
+        """Starts no further stage once the worker is asked to end."""
+        self._scheduler.stop()
+
+    def stop(self, worker: Any) -> None:
+        """Waits for the stage that runs in the main process."""
+        self._scheduler.stop(wait=STAGE_TIMEOUT_S)
+
+
 app.steps["worker"].add(HeartbeatStep)
-
-
-@signals.beat_init.connect
-def start_beat_heartbeat(**_: Any) -> None:
-    """Starts the heartbeat of beat."""
-    tune_garbage_collection()
-    exit_on_refusal()
-    HeartbeatThread(
-        name=f"beat@{socket.gethostname()}", kind="beat", broker=find_broker_error
-    ).start()
+app.steps["worker"].add(SchedulerStep)
 
 
 @signals.worker_init.connect
 def prepare_worker(**_: Any) -> None:
-    """Starts the fallback scheduler of a worker, which then needs neither beat nor Redis.
-
-    Forked processes inherit the settings of the garbage collector.
-    """
+    """Sets the garbage collector of a worker, which forked processes inherit, and ends a worker
+    that the database refuses."""
     tune_garbage_collection()
     if not settings.EMBEDDED:
         exit_on_refusal()
-        from dashboard.fallback_scheduler import start_fallback_scheduler  # noqa: PLC0415  # Django is set up only now
-
-        start_fallback_scheduler(app)
 
 
 @signals.beat_init.connect
-def start_broker_prober(**_: Any) -> None:
-    """Starts the thread of beat that logs when Redis fails and when Redis is back."""
-    if not settings.EMBEDDED:
-        from dashboard.fallback_scheduler import BrokerProber  # noqa: PLC0415  # Django is set up only now
-
-        BrokerProber().start()
+def warn_of_beat(**_: Any) -> None:
+    """Logs that beat has no task to send: it was needed up to the previous release."""
+    logger.warning("beat is no longer needed, because workers schedule the stages; stop beat.")
 
 
 @signals.worker_process_init.connect

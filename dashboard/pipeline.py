@@ -13,14 +13,15 @@
     verdicts   -> learn     -> variation of healthy instances, for the next day's verdicts
 
 A stage passes rows to the next stage. A finished stage nudges the next stage by its task name; a
-lost nudge costs one interval, never data. A swept task first claims its slot in the database. Each
-slot therefore runs once, with any number of beats. Without a beat, the workers sweep on their own
-timer (`fallback_scheduler.py`).
+lost nudge costs one interval, never data. The workers send each stage's task when its slot begins
+(`scheduler.py`). A swept task first claims its slot in the database, so each slot runs once, with
+any number of workers.
 """
 
 from dataclasses import dataclass
 
-from dashboard.common.aligned_schedule import AlignedSchedule
+TASK_EXPIRY_S = 10.0
+"""Least age after which a task that no worker has taken is dropped."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Stage:
     name: str
     task: str
     every: float
+
+    @property
+    def expiry(self) -> float:
+        """Seconds after which a sent task is dropped; a later slot does its work."""
+        return max(self.every, TASK_EXPIRY_S)
 
 
 STAGES = (
@@ -54,14 +60,3 @@ STAGES = (
 def stage_interval_s(name: str) -> float:
     """The sweep interval of a stage, in seconds."""
     return next(stage.every for stage in STAGES if stage.name == name)
-
-
-BEAT_SCHEDULE = {
-    stage.name: {
-        "task": stage.task,
-        "schedule": AlignedSchedule(stage.every),
-        "kwargs": {"swept": True},
-        "options": {"expires": max(stage.every, 10)},
-    }
-    for stage in STAGES
-}

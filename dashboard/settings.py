@@ -9,7 +9,6 @@ from csp.constants import NONCE, NONE, SELF
 
 from dashboard.environment.groups import is_loopback
 from dashboard.environment.settings import ROOT, env_read
-from dashboard.pipeline import BEAT_SCHEDULE
 
 ENV = env_read()
 # Accent of the admin site, from light to dark; the seventh colour is the accent of the pages.
@@ -308,8 +307,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "socket_keepalive": True,
     }
 )
-CELERY_BEAT_SCHEDULE = BEAT_SCHEDULE
-CELERY_BEAT_SCHEDULER = "dashboard.common.aligned_schedule:AlignedScheduler"
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True

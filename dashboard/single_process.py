@@ -1,5 +1,5 @@
-"""Embedded mode: web server, Celery worker threads and beat in one process, on SQLite, without
-Redis."""
+"""Embedded mode: web server and Celery worker threads with their scheduler in one process, on
+SQLite, without Redis."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from celery import beat
 from celery.app.trace import setup_worker_optimizations
 from celery.worker import WorkController, state
 
 from dashboard.celery import app as celery_app
-from dashboard.common.aligned_schedule import AlignedScheduler
 from dashboard.ingest.group_commit import COMMITTER
 from dashboard.serving.waitress_server import LaneServer
 
@@ -24,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class EmbeddedServer:
-    """Embedded server: starts and stops the three parts together."""
+    """Embedded server: starts and stops the two parts together."""
 
     def __init__(self, *, application: Any, listener: socket.socket) -> None:
         self._server = LaneServer(application, listener)
@@ -38,7 +36,6 @@ class EmbeddedServer:
             without_mingle=True,
             loglevel="WARNING",
         )
-        self._beat = beat.Service(celery_app, scheduler_cls=AlignedScheduler, max_interval=1)
         self._threads = [
             threading.Thread(
                 target=self._supervise(self._serve), name="compilewatch-web", daemon=True
@@ -46,24 +43,18 @@ class EmbeddedServer:
             threading.Thread(
                 target=self._supervise(self._worker.start), name="compilewatch-worker", daemon=True
             ),
-            threading.Thread(
-                target=self._supervise(lambda: self._beat.start(embedded_process=False)),
-                name="compilewatch-beat",
-                daemon=True,
-            ),
         ]
         self._stopping = threading.Event()
         self.failed = threading.Event()
 
     def start(self) -> None:
-        """Starts web server, worker and beat, and returns at once."""
+        """Starts web server and worker, and returns at once."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, *, timeout: float = 2.0) -> None:
         """Stops accepting work, waits up to `timeout` seconds for running work, and closes."""
         self._stopping.set()
-        self._beat.stop(wait=False)
         state.should_stop = 0  # type: ignore[assignment]
         deadline = time.monotonic() + timeout
         for thread in self._threads:

@@ -19,7 +19,7 @@ from django.db import DatabaseError, connection
 from dashboard.alerts.models import Channel
 from dashboard.api.readiness import CHECKS, NO_ANSWER_TEXT, build_unknown_check
 from dashboard.common import clock
-from dashboard.common.health import WORKER_GONE_AFTER_S, Check, disk_check, list_heartbeats
+from dashboard.common.health import Check, disk_check
 from dashboard.common.outbound.client import OutboundError, outbound_probe
 from dashboard.common.redis_status import BROKER, broker_address
 from dashboard.ingest.health import quarantine_check
@@ -40,7 +40,6 @@ def run_doctor() -> list[Check]:
         "settings": settings_check,
         **CHECKS,
         "quarantine": quarantine_check,
-        "beat": beat_check,
         "redis": redis_check,
     }
     named |= {
@@ -103,31 +102,6 @@ def settings_check() -> Check:
         0,
         "warnings",
         "The settings are safe for a server that other machines can reach.",
-    )
-
-
-def beat_check() -> Check:
-    """Checks for a beat. Workers sweep on their own timer without a beat, so the pipeline still
-    works."""
-    seen = [
-        clock.unix() - beat.seen_at.timestamp() for beat in list_heartbeats() if beat.kind == "beat"
-    ]
-    alive = [age for age in seen if age <= WORKER_GONE_AFTER_S]
-    if settings.EMBEDDED or alive:
-        said = (
-            f"{len(alive)} beats run; one is enough, and every slot still runs once."
-            if len(alive) > 1
-            else "Beat runs."
-        )
-        said = said if alive else "Beat is a thread of the one process."
-        return Check("beat", True, min(alive, default=None), WORKER_GONE_AFTER_S, "s", said)
-    return Check(
-        "beat",
-        False,
-        min(seen, default=None),
-        WORKER_GONE_AFTER_S,
-        "s",
-        "No beat is online: workers sweep on their own timer, less often.",
     )
 
 

@@ -162,7 +162,7 @@ def _build_stage_metrics(totals: Totals) -> Iterator[Metric]:
 
 def _build_worker_metrics() -> Iterator[Metric]:
     """Workers of the last day by state."""
-    states = Counter(worker_state(beat) for beat in list_heartbeats() if beat.kind == "worker")
+    states = Counter(worker_state(worker) for worker in list_heartbeats())
     known = {"works": 0, "idle": 0, "gone": 0}
     yield _labelled_gauge(
         "workers",

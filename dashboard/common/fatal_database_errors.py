@@ -87,7 +87,7 @@ def describe_failure(error: DatabaseError, *, command: list[str]) -> str:
 
 
 def exit_on_refusal() -> None:
-    """Ends a worker or beat that the database refuses; neither starts through manage.py."""
+    """Ends a worker that the database refuses; a worker does not start through manage.py."""
     if refusal := find_database_refusal() or find_schema_refusal():
         sys.stderr.write(f"compilewatch cannot start: {refusal}\n")
         raise SystemExit(BOOT_ERROR_EXIT_CODE)

@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
+from dashboard.common.heartbeat import WORKER
 from dashboard.common.http import json_response
 from dashboard.common.models import Heartbeat
 
@@ -27,7 +28,7 @@ WORKER_GONE_AFTER_S = 30.0
 """Seconds since the last heartbeat after which a worker counts as gone: six heartbeats."""
 
 FOLD_EXPECTED_WITHIN_S = 60.0
-"""Seconds within which a working worker finishes a fold: beat requests one every two seconds."""
+"""Seconds within which a working worker finishes a fold: the scheduler requests one each second."""
 
 MIN_FREE_RATIO, MIN_FREE_BYTES = 0.05, 1 << 30
 """Free space that a disk needs: the smaller of the two."""
@@ -118,7 +119,7 @@ def format_age(seconds: float) -> str:
 
 def workers_check() -> Check:
     """Checks the age of the newest worker heartbeat, and whether a worker still folds."""
-    workers = [beat for beat in list_heartbeats() if beat.kind == "worker"]
+    workers = list_heartbeats()
     if not workers:
         return Check(
             "workers",
@@ -179,8 +180,8 @@ def disk_check() -> Check:
 
 
 def list_heartbeats() -> list[Heartbeat]:
-    """Lists every worker and beat of the last day."""
-    return list(Heartbeat.objects.order_by("kind", "name"))
+    """Lists every worker of the last day."""
+    return list(Heartbeat.objects.filter(kind=WORKER).order_by("name"))
 
 
 def worker_state(worker: Heartbeat) -> str:
@@ -188,11 +189,7 @@ def worker_state(worker: Heartbeat) -> str:
     if _age(worker.seen_at) > WORKER_GONE_AFTER_S:
         return "gone"
     folded = worker.folded_at
-    return (
-        "works"
-        if worker.kind == "beat" or (folded is not None and _age(folded) <= FOLD_EXPECTED_WITHIN_S)
-        else "idle"
-    )
+    return "works" if folded is not None and _age(folded) <= FOLD_EXPECTED_WITHIN_S else "idle"
 
 
 def _age(moment: datetime) -> float:

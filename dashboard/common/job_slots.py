@@ -1,8 +1,8 @@
 """Job slots: at most one process runs each slot of a periodic job.
 
 The slot number is the Unix time divided by the interval, rounded down. A process claims a slot by
-inserting the row (name, slot); the primary key lets one insert succeed. Any number of beats is
-therefore harmless, including none: the workers then claim the slots (`fallback_scheduler`).
+inserting the row (name, slot); the primary key lets one insert succeed. Any number of schedulers is
+therefore harmless, and so is a task that arrives twice (`scheduler`).
 
 Invariants:
 - A claimed slot is never run again, even if its job failed. The next slot repeats the work, so a

@@ -19,7 +19,7 @@ class JobSlot(models.Model):
 
 
 class Heartbeat(models.Model):
-    """The last heartbeat of a worker or of beat, for the health page and for restarts."""
+    """The last heartbeat of a worker, for the health page and for restarts."""
 
     name = models.CharField(max_length=128, primary_key=True)
     kind = models.CharField(max_length=16)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -52,7 +53,7 @@ class BrokerStatus:
             self._away_since = self._failed_at
         logger.warning(
             "Redis at %s is unavailable (%s). Reports are still accepted, processed and "
-            "evaluated: workers sweep on their own timer.",
+            "evaluated: workers run the stages on their own timer.",
             broker_address(),
             self.reason,
         )
@@ -70,6 +71,18 @@ class BrokerStatus:
     def probe(self) -> int | None:
         """Writes to Redis as a task would. Returns the number of queued tasks, or None if Redis
         fails."""
+        answers = self._ask(("set", "compilewatch:probe", "1", "ex", 60), ("llen", CELERY_QUEUE))
+        return None if answers is None else int(answers[1])
+
+    def claim(self, keys: Mapping[str, float]) -> set[str]:
+        """Creates each key, with its expiry in seconds. Returns the keys that did not exist; none
+        if Redis fails."""
+        asked = [("set", key, "1", "nx", "ex", int(expiry)) for key, expiry in keys.items()]
+        answers = self._ask(*asked) if asked else []
+        return {key for key, answer in zip(keys, answers or [], strict=False) if answer}
+
+    def _ask(self, *commands: tuple[str | int, ...]) -> list[Any] | None:
+        """The answers to the commands, sent at once; None if Redis fails."""
         from redis import Redis, RedisError  # noqa: PLC0415  # the web process does not load it
 
         try:
@@ -80,14 +93,15 @@ class BrokerStatus:
                     socket_connect_timeout=PROBE_TIMEOUT_S,
                 )
             assert isinstance(self._client, Redis)
-            self._client.set("compilewatch:probe", "1", ex=60)
-            waiting = self._client.llen(CELERY_QUEUE)
-            assert isinstance(waiting, int)
+            pipe: Any = self._client.pipeline(transaction=False)
+            for command in commands:
+                pipe.execute_command(*command)
+            answers: list[Any] = pipe.execute()
         except (RedisError, OSError) as error:
             self.failed(error)
             return None
         self.record_success()
-        return waiting
+        return answers
 
 
 BROKER = BrokerStatus()

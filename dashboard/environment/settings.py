@@ -74,7 +74,7 @@ class Env:
 
     @property
     def embedded(self) -> bool:
-        """True if web, workers and beat run in one process on SQLite without Redis."""
+        """True if web and workers run in one process on SQLite without Redis."""
         return self.mode == "embedded"
 
     @property

@@ -3,9 +3,8 @@
 from celery import shared_task
 
 from dashboard.common import clock
-from dashboard.common.heartbeat import record_fold_end
+from dashboard.common.heartbeat import record_fold, record_fold_end
 from dashboard.common.job_slots import job_run
-from dashboard.common.liveness import record_fold
 from dashboard.common.nudge import nudge
 from dashboard.fleet.finding_states import update_finding_states
 from dashboard.fleet.fold_service import end_stale_deployments, fold_all

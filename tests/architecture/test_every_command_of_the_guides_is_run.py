@@ -93,7 +93,6 @@ TABLE: dict[str, Run | str] = {
     ".venv/bin/python manage.py migrate": Run(FLOW, '"migrate"'),
     ".venv/bin/python manage.py web": Run(FLOW, '"web"'),
     ".venv/bin/celery -A dashboard.celery worker": Run(FLOW, '"dashboard.celery"'),
-    ".venv/bin/celery -A dashboard.celery beat": Run(FLOW, '"dashboard.celery"'),
     "manage.py migrate": Run(FLOW, '"migrate"'),
     "manage.py doctor": Run("tests/dashboard/api/test_the_doctor_says_what_to_mend.py", '"doctor"'),
     "manage.py scrape": Run(ENGINES, 'call_command("scrape"'),
@@ -130,11 +129,13 @@ TABLE: dict[str, Run | str] = {
     f"{COMPOSE} exec web python manage.py setup_project --name Ranking --user NAME": NO_ENGINE,
     f"{COMPOSE} exec web python manage.py doctor": NO_ENGINE,
     "docker build -f docker/Dockerfile -t compilewatch:2026.11.4 .": NO_ENGINE,
-    f"{COMPOSE} stop worker beat": NO_ENGINE,
+    f"{COMPOSE} stop worker": NO_ENGINE,
+    f"{COMPOSE} up -d --remove-orphans": NO_ENGINE,
+    "kubectl delete deployment beat --namespace compilewatch --ignore-not-found": NO_CLUSTER,
     f"{COMPOSE} run --rm migrate": NO_ENGINE,
     f"{COMPOSE} exec -T postgres pg_dump -U compilewatch --format=custom compilewatch > "
     '"$BACKUP"': NO_ENGINE,
-    f"{COMPOSE} stop web worker beat": NO_ENGINE,
+    f"{COMPOSE} stop web worker": NO_ENGINE,
     f"{COMPOSE} exec -T postgres dropdb -U compilewatch --force compilewatch": NO_ENGINE,
     f"{COMPOSE} exec -T postgres createdb -U compilewatch compilewatch": NO_ENGINE,
     f"{COMPOSE} exec -T postgres pg_restore -U compilewatch --exit-on-error --no-owner "
@@ -149,10 +150,10 @@ TABLE: dict[str, Run | str] = {
     "--name Ranking --user NAME": NO_CLUSTER,
     "kubectl exec --namespace compilewatch deploy/worker -- python manage.py doctor": NO_CLUSTER,
     "kubectl get --raw /apis/external.metrics.k8s.io/v1beta1/namespaces/compilewatch/compilewatch_inbox_age_seconds": NO_CLUSTER,
-    "kubectl scale deployment worker beat --namespace compilewatch --replicas=0": NO_CLUSTER,
+    "kubectl scale deployment worker --namespace compilewatch --replicas=0": NO_CLUSTER,
     "kubectl scale deployment worker --namespace compilewatch --replicas=2": NO_CLUSTER,
     "kubectl wait --namespace compilewatch --for=delete --timeout=120s pod "
-    "--selector 'app.kubernetes.io/component in (worker,beat)'": NO_CLUSTER,
+    "--selector app.kubernetes.io/component=worker": NO_CLUSTER,
     "kubectl delete job migrate --namespace compilewatch --ignore-not-found": NO_CLUSTER,
     "kubectl apply -k overlay": NO_CLUSTER,
     "kubectl wait --namespace compilewatch --for=condition=complete --timeout=600s "

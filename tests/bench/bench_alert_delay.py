@@ -1,7 +1,7 @@
 """Time from a regression in the data to the notification: `python -m tests.bench.bench_alert_delay
 [--runs 3]`, about five minutes per run.
 
-The full stack runs as separate processes (web, worker, beat, PostgreSQL, Redis). A stub of
+The full stack runs as separate processes (web, worker, PostgreSQL, Redis). A stub of
 Slack receives the notification. A simulated model has two versions with three instances each that
 report every 10 s. Half an hour of equal data is sent at once; after that, time is real. From a
 whole minute on, part of the newer version's calls runs eager and slower. The project requires two

@@ -1,7 +1,7 @@
 """Time from a compilation on a single rank to the alert: `python -m tests.bench.bench_rank_alarm
 [--runs 3]`, about a minute per run.
 
-The full stack runs as separate processes (web, worker, beat, PostgreSQL, Redis). Four simulated
+The full stack runs as separate processes (web, worker, PostgreSQL, Redis). Four simulated
 ranks report every 10 s, two and a half seconds apart. One rank recompiles a frame. The benchmark
 measures the time until the alert is open in the database, both from the end of that compilation and
 from the report that confirmed the divergence: the first report of the last rank whose window ends

@@ -179,7 +179,6 @@ def main() -> None:
         line.serve("embedded" if options.database == "sqlite" else "granian")
         if options.database == "postgresql":
             line.worker()
-            line.beat()
         asyncio.run(crowd.come_back())
         print(crowd.summary(), flush=True)
         print(folded(line, options.agents * int(options.outage / WINDOW)), flush=True)

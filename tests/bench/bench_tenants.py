@@ -1,7 +1,7 @@
 """Effect of a hostile project on another project of the same dashboard: `python -m
 tests.bench.bench_tenants --minutes 10`.
 
-The full stack (PostgreSQL, granian, a Celery worker with two processes, beat) serves both projects.
+The full stack (PostgreSQL, granian, a Celery worker with two processes) serves both projects.
 The first project sends reports and reads pages, first alone and then next to the hostile project.
 The hostile project sends ten times as many reports, reports that the database rejects, corrupted
 bodies and requests from slow clients, and requests its own largest pages. The output shows the fold

@@ -1,7 +1,7 @@
 """Reports per second that the whole pipeline sustains: `python -m tests.bench.bench_whole_line
 [--workers 1 2 4] [--minutes 10]`.
 
-Web, fold workers, beat, PostgreSQL, Redis and the load generator share the machine. Each instance
+Web, fold workers, PostgreSQL, Redis and the load generator share the machine. Each instance
 sends every 10 s, as agents do, so 1,500 reports/s are 15,000 instances. Rates increase, with one
 minute for each. The fold lag is the age of the oldest waiting report, sampled each second. The last
 rate with a fold lag p99 of at most 5 s runs for the whole time. Every run starts with thousands of
@@ -89,7 +89,6 @@ class Fleet:
         if database == "postgresql":
             for number in range(workers):
                 self.line.worker(f"worker{number}")
-            self.line.beat()
 
     def offer(self, rate: float, seconds: float) -> Run:
         """Loads the pipeline at this rate and waits until everything is folded."""
@@ -125,9 +124,7 @@ class Fleet:
     def _processor(self) -> dict[str, float]:
         if self.line.database == "sqlite":
             return {"web": self.line.processor("web")}
-        workers = sum(
-            self.line.processor(f"worker{number}") for number in range(self.workers)
-        ) + self.line.processor("beat")
+        workers = sum(self.line.processor(f"worker{number}") for number in range(self.workers))
         return {
             "web": self.line.processor("web"),
             "workers": workers,

@@ -95,7 +95,6 @@ def run(line: Line, folder: Path, options: argparse.Namespace) -> int:
     """Prints one line per phase and the table."""
     line.serve("granian")
     line.worker(concurrency=2)
-    line.beat()
     warm = line.load(seconds=5, instances=60, rate=100)["acknowledged"]
     cookie = session_cookie(line, "ada")
     half = line.load_start(seconds=options.usual, instances=60, rate=options.rate)

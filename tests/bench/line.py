@@ -140,22 +140,6 @@ class Line:
         ]
         self.start(name, [*celery, "--concurrency", str(concurrency), "--loglevel", "WARNING"])
 
-    def beat(self) -> None:
-        """Starts beat."""
-        celery = [str(BINARIES / "celery"), "-A", "dashboard.celery", "--quiet", "beat"]
-        self.start(
-            "beat",
-            [
-                *celery,
-                "--schedule",
-                str(self.folder / "beat"),
-                "--pidfile",
-                "",
-                "--loglevel",
-                "WARNING",
-            ],
-        )
-
     def load(
         self,
         *,

@@ -5,12 +5,12 @@ Time compression. Agents send each second of real time, ten times as often as us
 the dashboard by `dashboard.common.clock`, of the agents by `time.time`) run `pace` times as fast
 during the `--day` real seconds of a day's traffic; then the clock jumps to noon of the next day.
 Nights are skipped, so that enough days end within two hours for retention to drop the data that it
-keeps for 8 and for 35 days. Waits, time limits and intervals of processes stay in real time; beat
-sends tasks with an interval of more than a day once a day (`soak_pace`). A day therefore has only
-some minutes of traffic: tables reach the size of that many such days, not of real days. PostgreSQL
+keeps for 8 and for 35 days. Waits, time limits and intervals of processes stay in real time; the
+scheduler sends tasks with an interval of more than a day once a day (`soak_pace`). A day therefore
+has only some minutes of traffic: tables reach the size of that many such days, not of real days. PostgreSQL
 vacuums by its own, real clock.
 
-Web, worker and beat each run twice. The second process of each is killed during the whole run. The
+Web and worker each run twice. The second process of each is killed during the whole run. The
 first is only affected by faults of Redis, PostgreSQL and the network, since a process that restarts
 every few minutes cannot show growth; the first is also killed during the first eighth of the run.
 Two jobs last. Two others are killed or terminated, and return with another version.

@@ -1,4 +1,4 @@
-"""The dashboard of a soak: web, worker and beat each run twice. The first process lasts and shows
+"""The dashboard of a soak: web and worker each run twice. The first process lasts and shows
 growth, the second is killed."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.faults.proxy import FaultProxy
 from tests.faults.whole_line import WholeLine
 from tests.flow.stack import REPOSITORY, free_port
 
-LASTING, KILLED = ("web-1", "beat-1", "worker-1"), ("web-2", "beat-2", "worker-2")
+LASTING, KILLED = ("web-1", "worker-1"), ("web-2", "worker-2")
 
 
 class SoakLine(WholeLine):
@@ -36,14 +36,9 @@ class SoakLine(WholeLine):
         return LASTING + KILLED
 
     def command(self, role: str) -> list[str]:
-        """The command of a Stack, with one process that serves requests, and a separate file for
-        each beat."""
+        """The command of a Stack, with one process that serves requests."""
         words = ["--workers=1" if word == "--workers" else word for word in super().command(role)]
-        return [
-            word.replace(f"{self.folder}/beat", f"{self.folder}/{role}")
-            for word in words
-            if word != "2"
-        ]
+        return [word for word in words if word != "2"]
 
     def start_role(self, role: str) -> None:
         """Gives each web process its own port."""

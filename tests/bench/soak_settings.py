@@ -3,10 +3,9 @@ the process."""
 
 from dashboard.common import clock
 from dashboard.settings import *  # noqa: F403 - the settings are all of the dashboard's
-from tests.bench.soak_clock import clock_of_this_process, day_of_this_process
+from tests.bench.soak_clock import clock_of_this_process
 from tests.bench.soak_held import start_reports
-from tests.bench.soak_pace import schedule
+from tests.bench.soak_pace import set_intervals  # noqa: F401 - receives a signal of Celery
 
 clock.unix = clock_of_this_process()
-CELERY_BEAT_SCHEDULE = schedule(day_of_this_process())
 start_reports()

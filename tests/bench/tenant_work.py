@@ -66,7 +66,6 @@ class Tenants:
         self.line.rows(REFUSED)
         self.line.serve("granian")
         self.line.worker(concurrency=2)
-        self.line.beat()
 
     def honest_start(self, *, seconds: float) -> subprocess.Popen[str]:
         """Starts the reports of the first project."""

@@ -69,7 +69,7 @@ class RedisServer:
 
 
 class FullStack(Stack):
-    """Web, beat and worker as processes; the worker is `tests.faults.quick_worker` with a faster
+    """Web and worker as processes; the worker is `tests.faults.quick_worker` with a faster
     watchdog."""
 
     def __init__(self, folder: Path) -> None:

@@ -14,9 +14,9 @@ def main() -> None:
     from tests.faults.size import sized
 
     app.loader.import_default_modules()
-    from dashboard import fallback_scheduler
+    from dashboard import scheduler
 
-    fallback_scheduler.STUCK_AFTER_S = float(sized(15, 60))
+    scheduler.STUCK_AFTER_S = float(sized(15, 60))
     sys.argv = [
         "celery",
         "-A",

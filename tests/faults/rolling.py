@@ -42,8 +42,15 @@ class Rolling(Stack):
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Names of the processes."""
+        """Names of the processes; only the earlier release needs beat."""
         return ("web-1", "web-2", "worker", "beat")
+
+    @property
+    def beat_command(self) -> list[str]:
+        """The command of the earlier release's beat."""
+        celery = str(Path(sys.executable).parent / "celery")
+        words = [celery, "-A", "dashboard.celery", "--quiet", "beat", "--loglevel", "WARNING"]
+        return [*words, "--schedule", str(self.folder / "beat"), "--pidfile", ""]
 
     def manage(self, *arguments: str) -> str:
         """Runs a management command of the earlier release."""
@@ -68,7 +75,7 @@ class Rolling(Stack):
         environment = self._paths(code) | {
             "COMPILEWATCH_PORT": str(self.ports.get(role, self.port))
         }
-        words = self.command(role)
+        words = self.beat_command if role == "beat" else self.command(role)
         if code == self.earlier and role in self.ports:
             server = [
                 str(Path(sys.executable).parent / "gunicorn"),

@@ -28,7 +28,7 @@ LEFT_OUT = {"38": "three days under random faults: no run takes that long"}
 BROKEN = "faults/test_a_broken_connection_counts_nothing_twice.py"
 ENDS = "faults/test_a_job_ends_promptly_whatever_the_network_does.py"
 KILLED = "faults/test_killed_jobs_lose_one_open_window_at_most.py"
-QUICK = "faults/test_redis_and_beat_are_only_the_quick_way.py"
+QUICK = "faults/test_a_failure_of_redis_only_slows_the_pipeline.py"
 STILL = "faults/test_a_database_that_does_not_answer_is_a_503.py"
 
 ROWS = {
@@ -62,7 +62,7 @@ ROWS = {
         "dashboard/ingest/test_a_killed_server_loses_and_doubles_nothing.py",
     )),
     "21": Row("one worker or all workers killed, or without memory", ("faults/test_a_killed_worker_catches_up.py",)),
-    "22": Row("no beat, and three at once", (QUICK,)),
+    "22": Row("a frozen scheduler, and three at once", (QUICK,)),
     "23": Row("Redis killed, emptied, full or halted", (QUICK,)),
     "24": Row("a worker that no longer takes tasks", (QUICK,)),
     "25": Row("every process of PostgreSQL killed", ("faults/test_a_killed_postgresql_is_waited_for.py",)),

@@ -14,7 +14,7 @@ SECONDS = 3.0
 
 ALL_POINTS = (*POINTS, *CRASH_POINTS)
 FULL_STACK = (
-    "web killed", "web head killed", "web child killed", "worker killed", "worker head killed", "worker child killed", "beat killed",
+    "web killed", "web head killed", "web child killed", "worker killed", "worker head killed", "worker child killed",
     "redis flushed", "redis killed", "redis frozen", "postgresql killed",
 )  # fmt: skip
 EMBEDDED = ("everything killed",)

@@ -99,9 +99,10 @@ def deploy(rolling: Rolling, how: signal.Signals, step: Callable[[], None]) -> N
         rolling.start_role(role)
     step()
     wait_until_folded(rolling)
-    for roles in (("web-1",), ("worker", "beat"), ("web-2",)):
-        for role in roles:
-            rolling.replace(role, how)
+    for role in ("web-1", "worker", "web-2"):
+        rolling.replace(role, how)
+        if role == "worker":
+            rolling.stop("beat", how)
         step()
     wait_until_folded(rolling)
 

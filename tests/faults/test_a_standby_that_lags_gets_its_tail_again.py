@@ -46,7 +46,7 @@ def standby() -> Iterator[Cluster]:
 
 @pytest.fixture
 def stack(primary: Cluster, tmp_path: Path) -> Iterator[Stack]:
-    """A dashboard without beat; its worker runs the sweeps."""
+    """A dashboard of a web process and a worker."""
     folder = tmp_path / "stack"
     folder.mkdir()
     running = Stack(

@@ -23,7 +23,7 @@ WORKERS = ("worker-1", "worker-2")
 
 
 class WholeLine(Stack):
-    """`database` is sqlite (one process) or postgresql (web, beat and two workers). Files in
+    """`database` is sqlite (one process) or postgresql (web and two workers). Files in
     `armed` arm the crash points."""
 
     def __init__(self, *, database: str, folder: Path, outbound: str) -> None:
@@ -61,7 +61,7 @@ class WholeLine(Stack):
     @property
     def roles(self) -> tuple[str, ...]:
         """Names of the processes."""
-        return ("everything",) if self.database == "sqlite" else ("web", "beat", *WORKERS)
+        return ("everything",) if self.database == "sqlite" else ("web", *WORKERS)
 
     def strike(self, role: str) -> None:
         """SIGKILL to a process and all its children."""

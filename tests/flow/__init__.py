@@ -1,2 +1,2 @@
-"""The whole line with real processes: jobs, web, worker, beat, database, broker, and a receiver in
+"""The whole line with real processes: jobs, web, worker, database, broker, and a receiver in
 place of Slack."""

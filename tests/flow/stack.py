@@ -1,4 +1,4 @@
-"""A dashboard in its own processes: embedded on SQLite, or web, worker and beat on PostgreSQL and
+"""A dashboard in its own processes: embedded on SQLite, or web and worker on PostgreSQL and
 Redis."""
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Stack:
     @property
     def roles(self) -> tuple[str, ...]:
         """Names of the processes, the worker's last."""
-        return ("everything",) if self.database == "sqlite" else ("web", "beat", "worker")
+        return ("everything",) if self.database == "sqlite" else ("web", "worker")
 
     def start_role(self, role: str) -> None:
         """Starts one process; its output goes to a file with its name."""
@@ -171,16 +171,6 @@ class Stack:
                 f"{role}@%h",
                 "--concurrency",
                 "1",
-                "--loglevel",
-                "WARNING",
-            ],
-            "beat": [
-                *celery,
-                "beat",
-                "--schedule",
-                str(self.folder / "beat"),
-                "--pidfile",
-                "",
                 "--loglevel",
                 "WARNING",
             ],

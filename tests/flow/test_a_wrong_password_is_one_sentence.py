@@ -25,7 +25,6 @@ PROGRAMS = {
     "doctor": ([sys.executable, "manage.py", "doctor"], 1),
     "web": ([sys.executable, "manage.py", "web", "--workers", "1"], 1),
     "worker": ([*CELERY, "--quiet", "worker", "--concurrency", "1"], 3),
-    "beat": ([*CELERY, "--quiet", "beat", "--pidfile", ""], 3),
 }
 
 
@@ -70,20 +69,20 @@ def status(port: int, path: str) -> int:
         return 0
 
 
-def started(
-    program: str, settings: dict[str, str], folder: Path
-) -> subprocess.CompletedProcess[str]:
-    command = PROGRAMS[program][0] + (
-        ["--schedule", str(folder / "beat")] if program == "beat" else []
-    )
+def started(program: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=REPOSITORY, env=settings, capture_output=True, text=True, timeout=300
+        PROGRAMS[program][0],
+        cwd=REPOSITORY,
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_wrong_password(program: str, cluster: Cluster, tmp_path: Path) -> None:
-    ended = started(program, environment(cluster.port, password=WRONG), tmp_path)
+    ended = started(program, environment(cluster.port, password=WRONG))
     said = ended.stdout + ended.stderr
     assert ended.returncode == PROGRAMS[program][1], said
     lines = [line for line in said.splitlines() if "COMPILEWATCH_DATABASE_URL" in line]
@@ -129,21 +128,17 @@ def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", ["migrate", "setup_project"])
 def test_a_command_does_not_wait_for_a_database(program: str, tmp_path: Path) -> None:
-    ended = started(program, environment(free_port(), password=RIGHT), tmp_path)
+    ended = started(program, environment(free_port(), password=RIGHT))
     assert ended.returncode == 1 and RIGHT not in ended.stderr and "Traceback" not in ended.stderr
     assert ended.stderr.startswith(
         "The database of COMPILEWATCH_DATABASE_URL cannot be used: connection failed"
     )
 
 
-@pytest.mark.parametrize("program", ["worker", "beat"])
-def test_worker_and_beat_wait_for_a_database_and_log_it(program: str, tmp_path: Path) -> None:
-    command = PROGRAMS[program][0] + (
-        ["--schedule", str(tmp_path / "beat")] if program == "beat" else []
-    )
+def test_a_worker_waits_for_a_database_and_logs_it(tmp_path: Path) -> None:
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(
-            command,
+            PROGRAMS["worker"][0],
             cwd=REPOSITORY,
             env=environment(free_port(), password=RIGHT),
             stdout=log,

@@ -141,7 +141,7 @@ def image_check(base: Path, work: Path) -> None:
         assert migrated.returncode == 0, migrated.stderr
         printed = tree.run("manage", "setup_project", "--name", "Flow", "--user", "ada").stdout
         key = next(word for word in printed.split() if word.startswith("cw_ing_"))
-        for role in ("web", "worker", "beat"):
+        for role in ("web", "worker"):
             tree.start(role)
         wait_for("web responds", tree.answers, seconds=300, every=1)
         status, answer = send(tree.stack.port, key)
@@ -152,7 +152,7 @@ def image_check(base: Path, work: Path) -> None:
             seconds=300,
         )
         ended = tree.stop()
-        assert ended == {"web": 0, "worker": 0, "beat": 0}, ended
+        assert ended == {"web": 0, "worker": 0}, ended
         assert tree.run("wbe").returncode == 64
     except BaseException:
         for log in sorted((work / "run").glob("*.log")):
@@ -161,7 +161,7 @@ def image_check(base: Path, work: Path) -> None:
     finally:
         tree.close()
     print(
-        "image-check: migrate, web, worker and beat accepted and folded a report, and ended with status 0"
+        "image-check: migrate, web and worker accepted and folded a report, and ended with status 0"
     )
 
 

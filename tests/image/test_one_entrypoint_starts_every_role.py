@@ -28,7 +28,7 @@ def test_the_four_roles_take_a_report_and_fold_it(containers: Containers) -> Non
     assert migrated.returncode == 0, migrated.stderr
     printed = containers.run("manage", "setup_project", "--name", "Flow", "--user", "ada").stdout
     key = next(word for word in printed.split() if word.startswith("cw_ing_"))
-    for role in ("web", "worker", "beat"):
+    for role in ("web", "worker"):
         containers.start(role)
     wait_for(
         "web is alive",
@@ -42,8 +42,8 @@ def test_the_four_roles_take_a_report_and_fold_it(containers: Containers) -> Non
     folded = "SELECT sum(calls) FROM version_minute"
     wait_for("the report is folded", lambda: containers.stack.rows(folded) == [(3,)], seconds=120)
     server_process_dies(containers)
-    assert containers.stop() == {"web": 0, "worker": 0, "beat": 0}
-    for role in ("web", "worker", "beat"):
+    assert containers.stop() == {"web": 0, "worker": 0}
+    for role in ("web", "worker"):
         for line in filter(
             None, (containers.stack.folder / f"{role}.log").read_text().splitlines()
         ):
@@ -66,9 +66,18 @@ def server_process_dies(containers: Containers) -> None:
     )
 
 
+def test_the_role_of_the_previous_release_waits_and_ends_on_sigterm(
+    containers: Containers,
+) -> None:
+    containers.start("beat")
+    log = containers.stack.folder / "beat.log"
+    wait_for("a sentence", lambda: "workers schedule the stages" in log.read_text(), seconds=60)
+    assert containers.stop() == {"beat": 0}
+
+
 def test_an_unknown_role_is_refused_with_the_list_of_roles(containers: Containers) -> None:
     refused = containers.run("wbe")
-    assert (refused.returncode, "expected web, worker, beat, migrate" in refused.stderr) == (
+    assert (refused.returncode, "expected web, worker, migrate" in refused.stderr) == (
         64,
         True,
     )
@@ -76,7 +85,7 @@ def test_an_unknown_role_is_refused_with_the_list_of_roles(containers: Container
 
 def test_a_missing_setting_ends_a_role_with_its_name(containers: Containers) -> None:
     del containers.environment["COMPILEWATCH_REDIS_URL"]
-    for role in ("web", "worker", "beat", "migrate"):
+    for role in ("web", "worker", "migrate"):
         ended = containers.run(role)
         assert (
             ended.returncode != 0

@@ -137,7 +137,7 @@ def test_every_probe_has_an_existing_target(client: Client) -> None:
         ("web", "startupProbe"),
         ("web", "livenessProbe"),
         ("web", "readinessProbe"),
-        *((role, "livenessProbe") for role in ("worker", "beat")),
+        ("worker", "livenessProbe"),
     }
     for (name, _), probe in asked.items():
         if name == "web":
@@ -175,7 +175,7 @@ def test_every_pod_runs_a_role_as_the_account_of_the_image() -> None:
 def test_no_kubernetes_service_can_change_a_setting() -> None:
     # A Service named compilewatch would make Kubernetes set COMPILEWATCH_PORT=tcp://10.0.0.1:80,
     # and no process starts with that value.
-    assert set(PODS) == {"web", "worker", "beat", "migrate"}
+    assert set(PODS) == {"web", "worker", "migrate"}
     assert all(pod["spec"]["enableServiceLinks"] is False for pod in PODS.values())
 
 
@@ -183,10 +183,10 @@ def test_a_pod_requests_the_memory_that_the_guide_measured() -> None:
     measured = {
         name: int(most)
         for name, most in re.findall(
-            r"^\| (web|worker|beat)[^|]*\| (?:\d+ to )?(\d+) MiB", GUIDE, re.MULTILINE
+            r"^\| (web|worker)[^|]*\| (?:\d+ to )?(\d+) MiB", GUIDE, re.MULTILINE
         )
     }
-    assert set(measured) == {"web", "worker", "beat"}
+    assert set(measured) == {"web", "worker"}
     for name, mebibytes in measured.items():
         resources = container(name)["resources"]
         assert (
@@ -208,7 +208,6 @@ def test_each_scaled_deployment_exists_and_keeps_a_pod_during_a_disruption() -> 
         # A number in the deployment would reset the autoscaler whenever the manifests are applied.
         assert "replicas" not in deployment["spec"]
         assert spec["minReplicas"] > NAMED["PodDisruptionBudget", name]["spec"]["maxUnavailable"]
-    assert NAMED["Deployment", "beat"]["spec"]["replicas"] == 1
 
 
 @pytest.mark.django_db
@@ -349,7 +348,7 @@ def test_no_container_of_the_compose_file_may_gain_privileges_and_only_the_datab
     assert {name for name, service in services.items() if not service.get("read_only")} == {
         "postgres"
     }
-    for name in ("proxy", "migrate", "web", "worker", "beat"):
+    for name in ("proxy", "migrate", "web", "worker"):
         assert services[name]["cap_drop"] == ["ALL"] and services[name]["security_opt"] == [
             "no-new-privileges:true"
         ]
@@ -390,7 +389,7 @@ def test_secrets_of_the_compose_file_may_come_from_files(tmp_path: Path) -> None
     for name, text in contents.items():
         (tmp_path / name).write_text(f"{text}\n")
     assert set(second["secrets"]) == set(contents) | {"postgres_password"}
-    for role in ("migrate", "web", "worker", "beat"):
+    for role in ("migrate", "web", "worker"):
         configured = interpolated(
             first["x-dashboard"]["environment"],
             {**elsewhere, "COMPILEWATCH_HOST": "watch.example.com"},

@@ -212,7 +212,7 @@ def read_health_data(*, project: Project) -> HealthData:
             workers_check(),
             disk_check(),
         ],
-        workers=[(beat, worker_state(beat)) for beat in list_heartbeats()],
+        workers=[(worker, worker_state(worker)) for worker in list_heartbeats()],
         waiting=count_inbox_reports(),
         waiting_here=count_inbox_reports_up_to(project.pk, read_waiting_limit(project.settings)),
         quota=read_quota(project.settings),
@@ -333,7 +333,7 @@ def _list_runtime_versions() -> list[tuple[str, str]]:
     mode = (
         "embedded: one process runs all parts"
         if settings.EMBEDDED
-        else "full: separate web, worker and beat"
+        else "full: separate web and worker"
     )
     return [
         ("compilewatch", __version__),

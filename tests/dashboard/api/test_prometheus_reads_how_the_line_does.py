@@ -68,7 +68,7 @@ def test_accepted_refused_and_folded_reports_are_counted(
     )
     fold_all()
     record_fold_end()
-    heartbeat_write(name="celery@here", kind="worker")
+    heartbeat_write(name="celery@here")
     after = read(signed_in)
     assert after["inbox_rows"] == after["inbox_age_seconds"] == 0
     assert (

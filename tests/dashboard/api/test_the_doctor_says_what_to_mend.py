@@ -33,7 +33,6 @@ NAMES = [
         "judge",
         "workers",
         "quarantine",
-        "beat",
         "redis",
         "clock",
         "disk",
@@ -60,7 +59,7 @@ def test_a_healthy_dashboard_is_reported_as_healthy(
     for limit in ("SLOW_DATABASE_S", "WORKER_GONE_AFTER_S", "FOLD_EXPECTED_WITHIN_S"):
         monkeypatch.setattr(health, limit, 3600.0)  # on a busy machine as well
     record_fold_end()
-    heartbeat_write(name="worker", kind="worker")
+    heartbeat_write(name="worker")
     code, text = run_doctor()
     assert code == 0, text
     assert "All checks passed." in text and all(f" {name} " in text for name in NAMES)
@@ -97,7 +96,6 @@ def test_other_problems_are_named(project: Project, settings: LazySettings, tmp_
         f"redis://:verysecret@127.0.0.1:{free_port()}/0",
     )
     assert not looks.redis_check().ok and "verysecret" not in looks.redis_check().sentence
-    assert not looks.beat_check().ok
     Channel.objects.create(
         project=project,
         kind="webhook",
@@ -108,15 +106,6 @@ def test_other_problems_are_named(project: Project, settings: LazySettings, tmp_
     found = looks.outbound_check()
     assert (
         not found.ok and "127.0.0.1:8443" in found.sentence and "verysecret" not in found.sentence
-    )
-
-
-def test_two_beats_are_mentioned_and_no_problem(project: Project) -> None:
-    for host in ("one", "other"):
-        heartbeat_write(name=f"beat@{host}", kind="beat")
-    found = looks.beat_check()
-    assert (
-        found.ok and found.sentence == "2 beats run; one is enough, and every slot still runs once."
     )
 
 

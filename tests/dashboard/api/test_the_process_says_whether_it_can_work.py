@@ -33,7 +33,7 @@ def _no_cached_checks() -> None:
 def worker() -> None:
     """A worker that folds."""
     record_fold_end()
-    heartbeat_write(name="celery@here", kind="worker")
+    heartbeat_write(name="celery@here")
 
 
 def checks(client: Client, status: int, address: str = "/readyz") -> dict[str, Any]:
@@ -145,5 +145,5 @@ def test_a_database_that_hangs_blocks_one_thread_and_no_request(
 
 def test_heartbeats_of_yesterday_are_deleted(worker: None) -> None:
     Heartbeat.objects.update(seen_at=clock.now() - timedelta(hours=25))
-    heartbeat_write(name="celery@new", kind="worker")
+    heartbeat_write(name="celery@new")
     assert [beat.name for beat in health.list_heartbeats()] == ["celery@new"]

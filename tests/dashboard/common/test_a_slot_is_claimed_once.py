@@ -1,4 +1,4 @@
-"""With any number of beats, each run of a periodic job is claimed once."""
+"""With any number of schedulers, each run of a periodic job is claimed once."""
 
 from concurrent.futures import ThreadPoolExecutor
 

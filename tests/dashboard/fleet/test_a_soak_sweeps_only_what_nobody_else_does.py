@@ -1,4 +1,4 @@
-"""In a soak, too, a worker's first process runs a stage only if beat does not send it. The process
+"""In a soak, too, a worker's first process runs a stage only if no task of it is sent. The process
 used to run each stage a second time, and grew."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from dashboard import fallback_scheduler
+from dashboard import scheduler
 from dashboard.common import clock
 from dashboard.common.job_slots import slot_claim
 from dashboard.pipeline import STAGES
@@ -20,13 +20,15 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """The grace as the settings of a soak set it in a worker."""
-    monkeypatch.setattr(fallback_scheduler, "GRACE_BOUNDS_S", fallback_scheduler.GRACE_BOUNDS_S)
-    soak_pace.patient()
+    monkeypatch.setattr(scheduler, "GRACE_BOUNDS_S", scheduler.GRACE_BOUNDS_S)
+    monkeypatch.setattr(scheduler, "current_slot", scheduler.current_slot)
+    monkeypatch.setenv(soak_clock.VARIABLE, soak_clock.written(base=1.8e9, pace=PACE, day=DAY))
+    soak_pace.set_intervals()
 
 
 def swept(monkeypatch: pytest.MonkeyPatch, sent_every: dict[str, float]) -> set[str]:
-    """Names of the stages that a worker runs by its own timer in four days; `sent_every` gives
-    beat's interval per stage, in real seconds."""
+    """Names of the stages that a worker sweeps in four days; `sent_every` gives the interval of
+    the tasks per stage, in real seconds."""
     real, found = 1.8e9, set()
     monkeypatch.setattr(soak_clock, "_REAL", lambda: real)
     monkeypatch.setattr(
@@ -36,19 +38,19 @@ def swept(monkeypatch: pytest.MonkeyPatch, sent_every: dict[str, float]) -> set[
         for stage in STAGES:
             if second % sent_every[stage.name] < 1:
                 slot_claim(name=stage.name, interval=stage.every)
-            elif fallback_scheduler.is_overdue(stage):
+            elif scheduler.is_overdue(stage):
                 found.add(stage.name)
         real += 1
     return found
 
 
 def sent() -> dict[str, float]:
-    return {name: entry["schedule"].seconds for name, entry in soak_pace.schedule(DAY).items()}
+    return {stage.name: min(stage.every, DAY) for stage in STAGES}
 
 
-def test_a_worker_runs_no_stage_that_beat_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_sweeps_no_stage_whose_task_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert swept(monkeypatch, sent()) == set()
 
 
-def test_a_worker_runs_a_stage_that_beat_does_not_send(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_sweeps_a_stage_whose_task_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert swept(monkeypatch, sent() | {"judge": math.inf, "learn": math.inf}) == {"judge", "learn"}

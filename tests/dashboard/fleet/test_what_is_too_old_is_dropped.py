@@ -209,7 +209,7 @@ def test_rows_of_a_day_without_a_partition_are_kept_and_move_into_it(
 
 
 @pytest.mark.postgresql_only
-def test_the_fold_creates_its_partitions_while_beat_is_dead(
+def test_the_fold_creates_its_partitions_while_no_task_is_sent(
     time_is: Clock, project: Project, report: Callable[..., None]
 ) -> None:
     time_is.day += 100

@@ -61,7 +61,7 @@ def embedded_start(*, host: str) -> EmbeddedServer:
     """Claims the port, migrates the database and starts all parts."""
     if not settings.EMBEDDED:
         raise CommandError(
-            "COMPILEWATCH_MODE is full: start web, worker and beat separately "
+            "COMPILEWATCH_MODE is full: start web and worker separately "
             "(dashboard/docs/operations/install.md)."
         )
     raise_descriptor_limit()

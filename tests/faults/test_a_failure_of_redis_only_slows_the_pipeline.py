@@ -1,9 +1,11 @@
-"""Failures of Redis and beat only slow the pipeline down: reports are accepted, folded and judged;
-each process logs the problem once; hung workers are replaced."""
+"""Failures of Redis and of a scheduler only slow the pipeline down: reports are accepted, folded and
+judged; each process logs the problem once; hung workers are replaced."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -146,27 +148,24 @@ def test_redis_fails(
     harm: Callable[..., None], full: FullStack, traffic: Traffic, add_result: AddResult
 ) -> None:
     time.sleep(sized(1, 20))
-    logged = {role: full.log(role).count(AWAY) for role in ("worker", "beat")}
-    back = {role: full.log(role).count(BACK) for role in ("worker", "beat")}
+    logged, back = full.log("worker").count(AWAY), full.log("worker").count(BACK)
     restarts, began = full.restarts, time.monotonic()
     harm(full, sized(1, 60), traffic)
     ended = time.monotonic()
     goes_on(full, traffic, sized(300, 15))
     lag = time.monotonic() - ended
-    for role in ("worker", "beat") if harm is not flushed and full.restarts == restarts else ():
+    if harm is not flushed and full.restarts == restarts:
         wait_for(
-            f"{role} logs that Redis is back",
-            lambda role=role: full.log(role).count(BACK) > back[role],
+            "the worker logs that Redis is back",
+            lambda: full.log("worker").count(BACK) > back,
             seconds=120,
         )
     traffic.stop()
     wait_for("everything is folded", full.folded, seconds=120)
     assert traffic.statuses() == {200}
-    # One log line per process: beat, the worker, and the child that runs its tasks.
+    # One log line per process: the worker, and the child that runs its tasks.
     if full.restarts == restarts:
-        assert full.log("beat").count(AWAY) - logged["beat"] <= (harm is not flushed)
-        assert full.log("worker").count(AWAY) - logged["worker"] <= 2
-    assert "Traceback" not in full.log("beat")
+        assert full.log("worker").count(AWAY) - logged <= 2
     assert "Traceback" not in full.log("worker")
     if FULL:
         assert traffic.p99(began, ended) <= traffic.p99(0, began) + 0.05
@@ -183,44 +182,46 @@ def test_redis_fails(
     )
 
 
-def test_three_beats_run_each_slot_once(full: FullStack, add_result: AddResult) -> None:
+def test_three_schedulers_run_each_slot_once(full: FullStack, add_result: AddResult) -> None:
     with_triggers(full)
-    for number in (2, 3):
-        Path(full.folder / f"beat{number}.log").touch()
-        full.processes[f"beat{number}"] = beat_start(full)
-    try:
+    with more_workers(full):
         before = newest(full, "deployments")
         wait_for(
             "some slots",
             lambda: newest(full, "deployments") >= before + sized(1, 60),
             seconds=sized(300, 1200),
         )
-    finally:
-        for number in (2, 3):
-            full.kill(f"beat{number}")
     finishes = full.rows("SELECT name, slot, count(*) FROM job_finish GROUP BY 1, 2")
     assert len(finishes) >= sized(1, 50)
     assert {count for _, _, count in finishes} == {1}
-    add_result("22", slots=len(finishes), beats=3)
+    add_result("22", slots=len(finishes), schedulers=3)
 
 
-def beat_start(stack: FullStack) -> subprocess.Popen[bytes]:
-    celery = [
-        str(Path(sys.executable).parent / "celery"),
-        "-A",
-        "dashboard.celery",
-        "--quiet",
-        "beat",
-        "--pidfile",
-        "",
-    ]
-    return subprocess.Popen(
-        celery,
-        cwd=REPOSITORY,
-        env=stack.environment,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+@contextlib.contextmanager
+def more_workers(stack: FullStack) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Two further workers, each with its own scheduler."""
+    celery = [str(Path(sys.executable).parent / "celery"), "-A", "dashboard.celery", "--quiet"]
+    more = []
+    for name in ("second", "third"):
+        words = [*celery, "worker", "--concurrency", "1", "--hostname", f"{name}@%h"]
+        with (stack.folder / f"{name}.log").open("ab") as log:
+            more.append(
+                subprocess.Popen(
+                    words,
+                    cwd=REPOSITORY,
+                    env=stack.environment,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            )
+    try:
+        yield more
+    finally:
+        for worker in more:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
 
 
 def with_triggers(stack: FullStack) -> None:
@@ -234,17 +235,18 @@ def with_triggers(stack: FullStack) -> None:
     )
 
 
-def test_without_beat_the_pipeline_continues(
+def test_a_frozen_worker_stops_no_stage_of_the_others(
     full: FullStack, traffic: Traffic, add_result: AddResult
 ) -> None:
-    full.kill("beat")
-    try:
+    """Its scheduler may have claimed a slot whose task it never sends."""
+    with more_workers(full) as more:
+        time.sleep(sized(10, 20))
+        for worker in more:
+            os.killpg(worker.pid, signal.SIGSTOP)
         time.sleep(sized(1, 600))
         began = time.monotonic()
         goes_on(full, traffic, sized(300, 60))
-        add_result("22", **{"swept without beat after s": round(time.monotonic() - began, 1)})
-    finally:
-        full.start_role("beat")
+        add_result("22", **{"swept with two frozen after s": round(time.monotonic() - began, 1)})
 
 
 def test_a_worker_that_no_longer_takes_tasks_is_restarted(

@@ -3,17 +3,15 @@ correction nor when those hours arrive."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
-from celery.utils.imports import instantiate
+from django.conf import LazySettings
 
-from dashboard.celery import app
 from dashboard.common import clock
 from dashboard.common.job_slots import CLEANUP_EVERY_CLAIMS, is_job_overdue, slot_claim
-from dashboard.fallback_scheduler import is_overdue
 from dashboard.pipeline import STAGES, Stage
+from dashboard.scheduler import TaskSender, is_overdue
 
 NOON, HOURS = 1_790_000_040.0, 5 * 3600.0
 pytestmark = pytest.mark.django_db
@@ -26,7 +24,6 @@ class Time:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = NOON
         monkeypatch.setattr(clock, "unix", lambda: self.seconds)
-        monkeypatch.setattr(app, "now", lambda: datetime.fromtimestamp(self.seconds, UTC))
 
 
 @pytest.fixture
@@ -34,33 +31,30 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return Time(monkeypatch)
 
 
-def sent(beat: Any, time: Time, seconds: float) -> list[str]:
-    """Names of the tasks that beat sends in this number of seconds; beat chooses its sleeps."""
-    found: list[str] = []
-    beat.apply_entry = lambda entry, producer=None: found.append(entry.name)
-    until = time.seconds + seconds
-    while time.seconds < until:
-        time.seconds += max(0.005, beat.tick())
-    return found
+def count_folds(sender: TaskSender, sent: list[str], time: Time, seconds: int) -> int:
+    """Number of folds that the sender sends in this number of seconds."""
+    sent.clear()
+    for _ in range(seconds):
+        time.seconds += 1
+        sender.send_due()
+    return sent.count(FOLD.task)
 
 
-def beat_made(time: Time) -> Any:
-    """Beat as both modes start it."""
-    beat = instantiate(app.conf.beat_scheduler, app=app, lazy=True, max_interval=1)
-    beat.setup_schedule()
-    for entry in beat.schedule.values():
-        entry.schedule.nowfun = lambda: datetime.fromtimestamp(time.seconds, UTC)
-        entry.last_run_at = entry.default_now()
-    return beat
-
-
-def test_beat_sends_tasks_immediately_after_the_clock_is_corrected(time: Time) -> None:
-    beat = beat_made(time)
-    assert sent(beat, time, 60).count("fold") >= 58
+def test_tasks_are_sent_immediately_after_the_clock_is_corrected(
+    time: Time, settings: LazySettings
+) -> None:
+    settings.EMBEDDED = True
+    sent: list[str] = []
+    tasks = {
+        stage.task: SimpleNamespace(apply_async=lambda task=stage.task, **_: sent.append(task))
+        for stage in STAGES
+    }
+    sender = TaskSender(SimpleNamespace(tasks=tasks))  # type: ignore[arg-type]
+    assert count_folds(sender, sent, time, 60) == 60
     time.seconds += HOURS
-    assert sent(beat, time, 60).count("fold") >= 58
+    assert count_folds(sender, sent, time, 60) == 60
     time.seconds -= HOURS
-    assert sent(beat, time, 60).count("fold") >= 58
+    assert count_folds(sender, sent, time, 60) == 60
 
 
 def run_by(time: Time, seconds: int, stage: Stage = FOLD) -> int:
@@ -72,7 +66,7 @@ def run_by(time: Time, seconds: int, stage: Stage = FOLD) -> int:
     return claimed
 
 
-def test_a_stage_without_beat_is_overdue_immediately_after_the_clock_is_corrected(
+def test_a_stage_without_a_task_is_overdue_immediately_after_the_clock_is_corrected(
     time: Time,
 ) -> None:
     run_by(time, 10)
@@ -99,7 +93,7 @@ def test_slots_that_were_claimed_too_early_are_free_when_their_time_comes(
     assert run_by(time, seconds, stage) == CLEANUP_EVERY_CLAIMS + 10
 
 
-def test_a_beat_with_a_clock_slightly_ahead_keeps_its_slots(time: Time) -> None:
+def test_a_scheduler_with_a_clock_slightly_ahead_keeps_its_slots(time: Time) -> None:
     """The clocks of two machines differ by half a minute, and the machine that is ahead skips every
     other slot: each slot still runs once."""
     ran = []

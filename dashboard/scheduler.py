@@ -1,16 +1,21 @@
-"""Fallback scheduler: a thread of each worker that runs overdue stages, reports Redis outages and
-ends a stuck worker.
+"""Scheduler: two threads of each worker that start every stage of the pipeline on time.
 
-Celery beat and Redis are the fast path between stages, not a requirement. Every second the thread:
+The sender wakes at each whole second. It sends the task of each stage whose slot has begun to
+Redis, and any worker takes it. A key per slot in Redis lets one sender of all workers send it.
+
+The sweeper needs no Redis. Every second it:
 
 1. Probes Redis, and logs when Redis fails or recovers.
-2. Runs each stage whose slots no process has claimed within its grace period, one after the other.
+2. Runs stages itself, one after the other: without Redis those whose slot has no claim; with
+   Redis those whose slots no process has claimed within a grace period.
 3. Checks the watchdog. A worker whose consumer no longer reads tasks ends, and its supervisor
    starts a new one.
 
-Invariants: a stage that is active in this worker is not started again here, as far as the worker
-can know without Redis. Slots in the database (`job_slots`) prevent a second run of a slot across
-workers. A failed sweep does not end the thread.
+The embedded server starts only the sender, because its broker is in its own memory.
+
+Invariants: any number of workers is harmless, because a task first claims its slot in the database
+(`job_slots`). A stage that is active in this worker is not started again by the sweeper, as far as
+the worker can know without Redis. A failure ends neither thread.
 """
 
 from __future__ import annotations
@@ -23,10 +28,13 @@ from typing import Any
 
 from celery import Celery, signals
 from celery.worker import state
+from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
+from kombu.exceptions import OperationalError
 
+from dashboard.common import clock
+from dashboard.common.heartbeat import last_fold_at
 from dashboard.common.job_slots import is_job_overdue
-from dashboard.common.liveness import last_fold_at
 from dashboard.common.redis_status import BROKER
 from dashboard.ingest.selectors import read_inbox_age
 from dashboard.pipeline import STAGES, Stage
@@ -38,7 +46,7 @@ GRACE_BOUNDS_S = 4.0, 60.0
 """Seconds by which a stage may be late before it runs here: its interval, within these bounds."""
 STUCK_AFTER_S = 60.0
 """Seconds without progress despite queued work, after which a worker ends."""
-TASK_STATE_STALE_AFTER_S = 10.0
+TASK_STATE_STALE_AFTER_S = 4.0
 """Seconds after which a task no longer counts as active while Redis is away: the event loop that
 would record its end waits for Redis."""
 SHUTDOWN_TIMEOUT_S = 15.0
@@ -79,8 +87,49 @@ class Watchdog:
         return ""
 
 
-class FallbackScheduler(threading.Thread):
-    """The thread of the fallback scheduler."""
+class TaskSender(threading.Thread):
+    """The thread that sends the task of each slot when the slot begins."""
+
+    def __init__(self, app: Celery) -> None:
+        super().__init__(name="compilewatch-sender", daemon=True)
+        self._app = app
+        self._stopping = threading.Event()
+        self._sent: dict[str, int] = {}
+
+    def run(self) -> None:
+        """Runs until the worker stops."""
+        while True:
+            try:
+                self.send_due()
+            except OperationalError as error:
+                # Redis can fail after it took the keys. The sweeper then runs the stages.
+                BROKER.failed(error)
+            except Exception:
+                logger.exception("the scheduler did not send the tasks of this second")
+            if self._stopping.wait(TICK_S - time.time() % TICK_S):
+                return
+
+    def stop(self) -> None:
+        """Sends no further task."""
+        self._stopping.set()
+
+    def send_due(self) -> None:
+        """Sends the task of each stage whose slot has begun, unless another worker sends it."""
+        slots = {stage.name: current_slot(stage) for stage in STAGES}
+        due = [stage for stage in STAGES if slots[stage.name] != self._sent.get(stage.name)]
+        self._sent = slots
+        if not settings.EMBEDDED:
+            keys = {f"compilewatch:slot:{one.name}:{slots[one.name]}": one.expiry for one in due}
+            won = BROKER.claim(keys)
+            due = [one for one, key in zip(due, keys, strict=True) if key in won]
+        for stage in due:
+            self._app.tasks[stage.task].apply_async(
+                kwargs={"swept": True}, expires=stage.expiry, retry=False
+            )
+
+
+class Sweeper(threading.Thread):
+    """The thread that runs the stages that no task has started, and checks the watchdog."""
 
     def __init__(self, app: Celery) -> None:
         super().__init__(name="compilewatch-sweeper", daemon=True)
@@ -88,6 +137,7 @@ class FallbackScheduler(threading.Thread):
         self._stopping = threading.Event()
         self._began = time.monotonic()
         self._database_away = False
+        self._swept: dict[str, int] = {}
         self.watchdog = Watchdog()
 
     def run(self) -> None:
@@ -102,7 +152,7 @@ class FallbackScheduler(threading.Thread):
             except DatabaseError as error:
                 self._database(error)
             except Exception:
-                logger.exception("a sweep on the worker's own timer failed")
+                logger.exception("a sweep of the scheduler failed")
         connection.close()
 
     def stop(self, *, wait: float = 0.0) -> None:
@@ -117,8 +167,17 @@ class FallbackScheduler(threading.Thread):
                 return
             # A long task claims no further slots, and a second run would only compete for the
             # processor.
-            if stage.task not in _list_active_tasks(away=away) and is_overdue(stage):
+            if stage.task in _list_active_tasks(away=away):
+                continue
+            if self._is_new(stage) if away else is_overdue(stage):
                 self._app.tasks[stage.task].run(swept=True)
+
+    def _is_new(self, stage: Stage) -> bool:
+        """True once for each slot; the task itself claims it."""
+        slot = current_slot(stage)
+        before = self._swept.get(stage.name)
+        self._swept[stage.name] = slot
+        return slot != before
 
     def _watch(self, waiting: int | None) -> None:
         lives = time.monotonic() - self._began
@@ -148,19 +207,6 @@ class FallbackScheduler(threading.Thread):
         self._database_away = error is not None
 
 
-class BrokerProber(threading.Thread):
-    """Thread of beat that logs when Redis fails and when Redis is back."""
-
-    def __init__(self) -> None:
-        super().__init__(name="compilewatch-prober", daemon=True)
-
-    def run(self) -> None:
-        """Runs while beat runs."""
-        while True:
-            BROKER.probe()
-            time.sleep(TICK_S)
-
-
 def _list_active_tasks(*, away: bool) -> set[str]:
     """Names of the tasks that the processes of this worker run, as far as known without Redis."""
     # The consumer's thread changes this set concurrently, so list() copies it in one step.
@@ -181,11 +227,27 @@ def is_overdue(stage: Stage) -> bool:
     )
 
 
-def start_fallback_scheduler(app: Celery) -> None:
-    """Starts the fallback scheduler of this worker. The scheduler ends with the worker, after the
-    current sweep."""
-    sweeper = FallbackScheduler(app)
-    signals.task_received.connect(sweeper.watchdog.received, weak=False)
-    signals.worker_shutting_down.connect(lambda **_: sweeper.stop(), weak=False)
-    signals.worker_shutdown.connect(lambda **_: sweeper.stop(wait=SHUTDOWN_TIMEOUT_S), weak=False)
-    sweeper.start()
+def current_slot(stage: Stage) -> int:
+    """The number of the stage's slot at present."""
+    return int(clock.unix() // stage.every)
+
+
+class Scheduler:
+    """The threads of one worker: the sender and, with Redis, the sweeper."""
+
+    def __init__(self, app: Celery) -> None:
+        self._sender = TaskSender(app)
+        self._sweeper = None if settings.EMBEDDED else Sweeper(app)
+
+    def start(self) -> None:
+        """Starts the threads."""
+        self._sender.start()
+        if self._sweeper is not None:
+            signals.task_received.connect(self._sweeper.watchdog.received, weak=False)
+            self._sweeper.start()
+
+    def stop(self, *, wait: float = 0.0) -> None:
+        """Starts no further stage, and waits up to `wait` seconds for the stage that runs here."""
+        self._sender.stop()
+        if self._sweeper is not None:
+            self._sweeper.stop(wait=wait)

@@ -1,0 +1,154 @@
+"""Each slot of a stage gets one task, from one worker, when the slot begins; without Redis the
+worker runs the stage itself at once."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+
+from dashboard import scheduler
+from dashboard.common import clock
+from dashboard.common.redis_status import BrokerStatus
+from dashboard.pipeline import STAGES
+from dashboard.scheduler import Sweeper, TaskSender
+from tests.flow.stack import REDIS_URL, free_port
+from tests.machine import need
+
+NOON = 1_790_000_040.0
+
+
+class Application:
+    """Celery's application, reduced to a list of the tasks that are sent and run."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+        self.ran: list[str] = []
+        self.tasks = {stage.task: self._make_task(stage.task) for stage in STAGES}
+
+    def _make_task(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(
+            apply_async=lambda **named: self.sent.append((name, named)),
+            run=lambda swept: self.ran.append(name),
+        )
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The wall clock."""
+    moved = SimpleNamespace(seconds=NOON)
+    monkeypatch.setattr(clock, "unix", lambda: moved.seconds)
+    return moved
+
+
+@pytest.fixture
+def broker(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> BrokerStatus:
+    """An empty Redis."""
+    need("Redis")
+    settings.EMBEDDED, settings.CELERY_BROKER_URL = False, REDIS_URL
+    status = BrokerStatus()
+    monkeypatch.setattr(scheduler, "BROKER", status)
+    status._ask(("flushdb",))
+    return status
+
+
+def send(seconds: int, now: SimpleNamespace, *senders: TaskSender) -> None:
+    for _ in range(seconds):
+        for sender in senders:
+            sender.send_due()
+        now.seconds += 1
+
+
+def expected(seconds: int) -> dict[str, int]:
+    """Number of slots of each stage that begin or are in progress in these seconds."""
+    last = NOON + seconds - 1
+    return {stage.task: int(last // stage.every - NOON // stage.every) + 1 for stage in STAGES}
+
+
+def counts(app: Application) -> dict[str, int]:
+    return {stage.task: [name for name, _ in app.sent].count(stage.task) for stage in STAGES}
+
+
+def test_the_embedded_server_sends_one_task_for_each_slot(
+    now: SimpleNamespace, settings: LazySettings
+) -> None:
+    settings.EMBEDDED = True
+    app = Application()
+    send(90, now, TaskSender(app))  # type: ignore[arg-type]
+    assert counts(app) == expected(90)
+
+
+def test_of_three_workers_one_sends_each_task(now: SimpleNamespace, broker: BrokerStatus) -> None:
+    app = Application()
+    send(45, now, *(TaskSender(app) for _ in range(3)))  # type: ignore[arg-type]
+    assert counts(app) == expected(45)
+
+
+def test_a_worker_that_starts_late_sends_no_task_again(
+    now: SimpleNamespace, broker: BrokerStatus
+) -> None:
+    app = Application()
+    send(10, now, TaskSender(app))  # type: ignore[arg-type]
+    now.seconds -= 1
+    before = len(app.sent)
+    TaskSender(app).send_due()  # type: ignore[arg-type]
+    assert len(app.sent) == before
+
+
+def test_a_task_is_dropped_when_later_slots_do_its_work(
+    now: SimpleNamespace, broker: BrokerStatus
+) -> None:
+    app = Application()
+    TaskSender(app).send_due()  # type: ignore[arg-type]
+    for name, named in app.sent:
+        [stage] = [one for one in STAGES if one.task == name]
+        assert named == {
+            "kwargs": {"swept": True},
+            "expires": max(10.0, stage.every),
+            "retry": False,
+        }
+
+
+def test_without_redis_no_task_is_sent_and_each_slot_is_run_once(
+    now: SimpleNamespace, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.EMBEDDED, settings.CELERY_BROKER_URL = False, f"redis://127.0.0.1:{free_port()}/0"
+    monkeypatch.setattr(scheduler, "BROKER", BrokerStatus())
+    app = Application()
+    send(1, now, TaskSender(app))  # type: ignore[arg-type]
+    assert app.sent == []
+    sweeper = Sweeper(app)  # type: ignore[arg-type]
+    now.seconds = NOON
+    for _ in range(45):
+        sweeper._sweep(away=True)
+        sweeper._sweep(away=True)
+        now.seconds += 1
+    assert {stage.task: app.ran.count(stage.task) for stage in STAGES} == expected(45)
+
+
+def test_a_sender_that_fails_once_sends_the_next_slot(
+    now: SimpleNamespace, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.EMBEDDED = True
+    app = Application()
+    sender = TaskSender(app)  # type: ignore[arg-type]
+    calls, real, done = [], sender.send_due, threading.Event()
+
+    def fail_once() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ConnectionError("gone")
+        real()
+        done.set()
+
+    monkeypatch.setattr(scheduler, "TICK_S", 0.01)
+    monkeypatch.setattr(scheduler, "BROKER", BrokerStatus())
+    monkeypatch.setattr(sender, "send_due", fail_once)
+    sender.start()
+    assert done.wait(60)
+    sender.stop()
+    sender.join(60)
+    assert app.sent
