@@ -81,7 +81,7 @@ def started(program: str, settings: dict[str, str]) -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_wrong_password(program: str, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_wrong_password(program: str, cluster: Cluster) -> None:
     ended = started(program, environment(cluster.port, password=WRONG))
     said = ended.stdout + ended.stderr
     assert ended.returncode == PROGRAMS[program][1], said
@@ -93,10 +93,8 @@ def test_a_wrong_password(program: str, cluster: Cluster, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "user"), [("nothing_of_this_name", "cw"), ("cw", "nobody_of_this_name")]
 )
-def test_a_wrong_name(name: str, user: str, cluster: Cluster, tmp_path: Path) -> None:
-    ended = started(
-        "web", environment(cluster.port, password=RIGHT, name=name, user=user), tmp_path
-    )
+def test_a_wrong_name(name: str, user: str, cluster: Cluster) -> None:
+    ended = started("web", environment(cluster.port, password=RIGHT, name=name, user=user))
     assert (ended.returncode, ended.stderr.count("\n"), "Traceback" in ended.stderr) == (
         1,
         1,
@@ -127,7 +125,7 @@ def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", ["migrate", "setup_project"])
-def test_a_command_does_not_wait_for_a_database(program: str, tmp_path: Path) -> None:
+def test_a_command_does_not_wait_for_a_database(program: str) -> None:
     ended = started(program, environment(free_port(), password=RIGHT))
     assert ended.returncode == 1 and RIGHT not in ended.stderr and "Traceback" not in ended.stderr
     assert ended.stderr.startswith(
