@@ -48,25 +48,25 @@ PYTEST = $(BIN)/python -m tests.services $(BIN)/python -m pytest
 # Each part ends with its slowest tests.
 SLOWEST = --durations 20 --durations-min 1
 # Tests that fail in the parallel run, on a busy machine, run once more alone, after a message; a second failure counts.
-ALONE = || { [ $$? -eq 1 ] && echo "compilewatch: running the failed tests once more, alone" && $(PYTEST) --last-failed --last-failed-no-failures none --maxfail 5
-BESIDE = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
+RETRY = || { [ $$? -eq 1 ] && echo "compilewatch: running the failed tests once more, alone" && $(PYTEST) --last-failed --last-failed-no-failures none --maxfail 5
+PARALLEL = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
 # The whole line on SQLite: from a job to Slack, the first release's database and reports, and the shutdown. The rest of tests/flow runs once, on PostgreSQL.
-EMBEDDED = a_regressed_version_reaches_slack a_database_of_the_first_release_is_brought_forward \
+EMBEDDED = a_regressed_version_reaches_slack a_database_of_the_first_release_is_migrated \
 	a_server_of_the_first_release_takes_what_agents_send_now signals_that_come_together_end_it
 ON_POSTGRESQL = $(filter-out $(EMBEDDED:%=tests/flow/test_%.py),$(wildcard tests/flow/test_*.py))
 test-sqlite: PATHS = tests --ignore tests/browser $(ON_POSTGRESQL:%=--ignore %)
 test-sqlite: $(VENV)/.tests
-	$(PYTEST) --cache-clear $(SLOWEST) $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
+	$(PYTEST) --cache-clear $(SLOWEST) $(PARALLEL) $(PATHS) $(RETRY) $(PATHS); }
 
 test-browser: PATHS = tests/browser
 test-browser: $(VENV)/.tests
-	$(PYTEST) --cache-clear $(SLOWEST) -n 2 --dist loadfile $(PATHS) $(ALONE) $(PATHS); }
+	$(PYTEST) --cache-clear $(SLOWEST) -n 2 --dist loadfile $(PATHS) $(RETRY) $(PATHS); }
 
 test-postgresql: PATHS = tests/dashboard tests/flow tests/hostile
 test-postgresql: export COMPILEWATCH_TEST_DATABASE = postgresql
 test-postgresql: $(VENV)/.tests
-	$(PYTEST) --cache-clear $(SLOWEST) $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
+	$(PYTEST) --cache-clear $(SLOWEST) $(PARALLEL) $(PATHS) $(RETRY) $(PATHS); }
 
 faults: $(VENV)/.tests  ## the fault list in full length (hours); continues after an interruption
 	$(BIN)/python -m tests.services $(BIN)/python -m tests.faults
@@ -75,11 +75,11 @@ frameworks: $(VENV)/.tests  ## the long forms of the tests with serving and trai
 	COMPILEWATCH_TEST_FRAMEWORKS=full COMPILEWATCH_TEST_DATABASE=postgresql $(PYTEST) $(SLOWEST) -m frameworks_only tests/agent tests/flow
 
 engines: $(VENV)/.tests  ## the long forms of the tests with torch's compilers (minutes)
-	COMPILEWATCH_TEST_ENGINES=full $(PYTEST) $(SLOWEST) $(BESIDE) -m engines_only tests/agent
+	COMPILEWATCH_TEST_ENGINES=full $(PYTEST) $(SLOWEST) $(PARALLEL) -m engines_only tests/agent
 
 pages: export COMPILEWATCH_TEST_DATABASE = postgresql
 pages: $(VENV)/.tests  ## every test of pages and accounts on PostgreSQL, where `make test` runs one for each query (minutes)
-	COMPILEWATCH_TEST_PAGES=full $(PYTEST) $(SLOWEST) $(BESIDE) tests/dashboard/access tests/dashboard/accounts tests/dashboard/serving tests/dashboard/ui
+	COMPILEWATCH_TEST_PAGES=full $(PYTEST) $(SLOWEST) $(PARALLEL) tests/dashboard/access tests/dashboard/accounts tests/dashboard/serving tests/dashboard/ui
 
 check: $(VENV)/.tests  ## lint, format, types, imports, sizes, language, templates: exactly what CI checks
 	$(BIN)/ruff check .

@@ -194,7 +194,7 @@ RUNS: dict[str, Callable[[Path, Dashboard], None]] = {
     "compilewatch replay PATH --shift-to-now": replayed,
     "compilewatch import-trace DIR --model ranker --model-version 2.4": imported,
     "compilewatch cache-check --model ranker": of_the_caches(
-        "cache_cli/test_misses_are_foretold_before_a_start.py"
+        "cache_cli/test_cache_misses_are_predicted_before_a_start.py"
     ),
     "compilewatch cache save warm.cache -- python warm_up.py": of_the_caches(
         "cache_cli/test_compile_caches_travel_in_a_file.py"

@@ -6,7 +6,7 @@ REASON = "longer since the format has 100 columns"
 FILES = (
     "dashboard/regressions/judge/text/verdict.py",
     "dashboard/ui/pages/version/presenter.py",
-    "tests/dashboard/ui/test_version_page_says_how_a_version_starts_and_serves.py",
+    "tests/dashboard/ui/test_the_version_page_shows_start_and_service.py",
     "tests/image/test_the_manifests_fit_together.py",
 )
 FUNCTIONS = {
@@ -86,17 +86,17 @@ FUNCTIONS = {
         "alert",
         "fleet",
     ),
-    "tests/dashboard/ui/test_a_finding_says_how_its_values_vary.py": (
+    "tests/dashboard/ui/test_a_finding_shows_the_variation_of_its_values.py": (
         "test_pages_files_and_the_api_show_them",
     ),
-    "tests/dashboard/ui/test_caches_say_what_was_missed_and_why.py": (
+    "tests/dashboard/ui/test_a_cache_shows_its_misses_with_reasons.py": (
         "test_each_cache_counts_its_answers_and_their_seconds",
     ),
     "tests/dashboard/ui/test_ten_planted_changes_are_each_named.py": (
         "test_ten_of_ten_changes_are_named_with_their_origin",
     ),
     "tests/dashboard/ui/weeks_story.py": ("weeks",),
-    "tests/demo/test_the_demo_shows_a_regression_by_itself.py": (
+    "tests/demo/test_the_demo_shows_a_regression_without_an_action.py": (
         "test_the_alert_opens_automatically_and_a_second_start_continues",
     ),
     "tests/faults/job.py": (

@@ -58,7 +58,7 @@ NO_CLUSTER = (
 )
 BACKUP = Run("tests/faults/test_a_backup_by_the_guide_can_be_restored.py", "guide_run(")
 SQLITE_RESTORE = Run(
-    "tests/dashboard/common/test_a_database_is_replaced_only_when_nobody_has_it_open.py",
+    "tests/dashboard/common/test_only_a_closed_database_is_replaced.py",
     "guide_run(",
 )
 TABLE: dict[str, Run | str] = {
@@ -94,21 +94,24 @@ TABLE: dict[str, Run | str] = {
     ".venv/bin/python manage.py web": Run(FLOW, '"web"'),
     ".venv/bin/celery -A dashboard.celery worker": Run(FLOW, '"dashboard.celery"'),
     "manage.py migrate": Run(FLOW, '"migrate"'),
-    "manage.py doctor": Run("tests/dashboard/api/test_the_doctor_says_what_to_mend.py", '"doctor"'),
+    "manage.py doctor": Run(
+        "tests/dashboard/api/test_the_doctor_reports_problems_with_a_remedy.py", '"doctor"'
+    ),
     "manage.py scrape": Run(ENGINES, 'call_command("scrape"'),
     "manage.py channel_add cloudevents URL": Run(FLOW, '"channel_add"'),
     "manage.py key_make --name prometheus": Run(
-        "tests/dashboard/api/test_prometheus_reads_how_the_line_does.py",
+        "tests/dashboard/api/test_prometheus_reads_the_state_of_the_pipeline.py",
         'call_command("key_make", "--name", "prometheus")',
     ),
     "manage.py key_make": Run(
-        "tests/dashboard/api/test_prometheus_reads_how_the_line_does.py", 'call_command("key_make"'
+        "tests/dashboard/api/test_prometheus_reads_the_state_of_the_pipeline.py",
+        'call_command("key_make"',
     ),
     "manage.py refold": Run(
-        "tests/dashboard/fleet/test_a_poison_report_steps_aside.py", '"refold"'
+        "tests/dashboard/fleet/test_a_poison_report_is_quarantined.py", '"refold"'
     ),
     "manage.py storage": Run(
-        "tests/dashboard/fleet/test_storage_is_said_in_bytes_a_day.py", '"storage"'
+        "tests/dashboard/fleet/test_storage_is_reported_in_bytes_per_day.py", '"storage"'
     ),
     "manage.py rate": Run("tests/dashboard/projects/test_how_much_a_project_may_send.py", '"rate"'),
     "manage.py rate --project ranking --set reports_per_second=200": Run(

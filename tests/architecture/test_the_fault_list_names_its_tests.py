@@ -3,7 +3,7 @@
 from tests.architecture.tree import REPOSITORY
 from tests.faults.rows import BENCHMARKS, LEFT_OUT, ROWS
 
-OF_THE_RUN_ITSELF = {"faults/test_a_full_run_goes_on_where_it_was.py"}
+OF_THE_RUN_ITSELF = {"faults/test_a_full_run_resumes.py"}
 LAST_ROW = 38
 TESTS = REPOSITORY / "tests"
 

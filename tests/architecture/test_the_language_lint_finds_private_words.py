@@ -127,3 +127,10 @@ def test_a_violation_names_file_line_words_and_replacement(tmp_path: Path) -> No
         found == f"{tmp_path}/page.md:3: 'beside': write compared with, next to, alongside, in "
         "addition to"
     )
+
+
+def test_the_name_of_a_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "test_a_miss_is_told.py").touch()
+    (tmp_path / "test_a_miss_is_reported.py").touch()
+    [found] = find_words(tmp_path)
+    assert "test_a_miss_is_told.py: 'told' in the name" in found

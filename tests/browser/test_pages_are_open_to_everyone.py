@@ -14,7 +14,7 @@ from dashboard.fleet.models import Finding, Instance
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_factory import Made, Plan, charted
 from tests.dashboard.ui.charts_story import compilations, finding
-from tests.dashboard.ui.test_ranks_of_a_job_stand_side_by_side import compiled, rank
+from tests.dashboard.ui.test_ranks_of_a_job_are_shown_in_one_table import compiled, rank
 
 PHONE, DESK = {"width": 375, "height": 800}, {"width": 1440, "height": 900}
 BOTH = pytest.mark.parametrize(

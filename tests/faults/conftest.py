@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.conftest import dashboard
-from tests.dashboard.alerts.slack_stand_in import stand_in
+from tests.dashboard.alerts.slack_server import stand_in
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.lines import Lines

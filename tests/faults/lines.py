@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 from tests.faults.account import arrivals_note
 from tests.faults.whole_line import WholeLine
 from tests.flow.stack import host_port

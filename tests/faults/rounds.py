@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 from tests.faults.account import account_of
 from tests.faults.armed import arm, disarm
 from tests.faults.books import instances_check

@@ -26,7 +26,7 @@ LEFT_OUT = {"38": "three days under random faults: no run takes that long"}
 """Rows of the list without a test, with the reason."""
 
 BROKEN = "faults/test_a_broken_connection_counts_nothing_twice.py"
-ENDS = "faults/test_a_job_ends_promptly_whatever_the_network_does.py"
+ENDS = "faults/test_a_job_ends_promptly_with_any_network_failure.py"
 KILLED = "faults/test_killed_jobs_lose_one_open_window_at_most.py"
 QUICK = "faults/test_a_failure_of_redis_only_slows_the_pipeline.py"
 STILL = "faults/test_a_database_that_does_not_answer_is_a_503.py"
@@ -78,8 +78,8 @@ ROWS = {
     "32": Row("thousands of agents return at once", ("bench/bench_reconnect.py",)),
     "33": Row("one project floods", ("faults/test_a_flood_is_refused_alone.py", "bench/bench_flood.py")),
     "34": Row("a report that cannot be folded", (
-        "faults/test_a_poison_report_holds_up_nobody.py",
-        "dashboard/fleet/test_a_poison_report_steps_aside.py",
+        "faults/test_a_poison_report_delays_no_other_report.py",
+        "dashboard/fleet/test_a_poison_report_is_quarantined.py",
     )),
     "35": Row("a channel that is slow, refuses, redirects or drops responses", (
         "dashboard/alerts/test_deliveries_are_tried_again.py",
@@ -91,8 +91,8 @@ ROWS = {
         "dashboard/common/test_an_earlier_release_may_go_on_writing.py",
     )),
     "37": Row("a spool that is corrupted or belongs to another user", (
-        "faults/test_a_spoiled_spool_harms_nobody.py",
-        "agent/export/spool/test_a_damaged_file_gives_up_only_what_is_damaged.py",
+        "faults/test_a_damaged_spool_harms_no_job.py",
+        "agent/export/spool/test_a_damaged_file_loses_only_its_damaged_records.py",
         "agent/export/spool/test_a_kill_on_a_disk_that_refuses_loses_what_it_refused.py",
         "agent/runtime/test_files_are_this_users_alone.py",
     )),

@@ -28,7 +28,7 @@ import tests.environment  # noqa: F401  # before the modules that read its varia
 from tests.flow.stack import REPOSITORY, free_port, wait_for
 from tests.image.containers import HOST, Containers, send
 from tests.image.recipe import CERTIFICATES, PASSED_ON, Builder, Stage
-from tests.image.test_what_is_deployed_is_valid import KUBERNETES
+from tests.image.test_the_deployed_manifests_are_valid import KUBERNETES
 
 SUITE = os.environ.get("COMPILEWATCH_TEST_SUITE", "bookworm")
 NEEDS = "python3,python3-venv,make,git,ca-certificates"

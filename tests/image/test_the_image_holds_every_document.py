@@ -7,7 +7,7 @@ import posixpath
 
 from dashboard.ui.pages.help.documents import load_documents
 from tests.image.recipe import instructions
-from tests.image.test_what_is_deployed_is_valid import DOCKER
+from tests.image.test_the_deployed_manifests_are_valid import DOCKER
 
 BUILD_FOLDER = "/build/"
 APP_FOLDER = "/app/"

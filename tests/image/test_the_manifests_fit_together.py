@@ -19,7 +19,7 @@ from dashboard.environment.settings import env_read
 from dashboard.projects.services import key_create, project_create
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 from tests.image.recipe import instructions
-from tests.image.test_what_is_deployed_is_valid import DOCKER, MANIFESTS, REPOSITORY
+from tests.image.test_the_deployed_manifests_are_valid import DOCKER, MANIFESTS, REPOSITORY
 
 OBJECTS = [
     each

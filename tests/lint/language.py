@@ -28,7 +28,16 @@ def find_words(path: Path) -> Iterator[str]:
     replacement."""
     for file in [path] if path.is_file() else sorted(filter(_has_prose, path.rglob("*"))):
         if not OUTSIDE.keys() & set(file.parts):
+            yield from check_name(file)
             yield from check_file(file)
+
+
+def check_name(file: Path) -> Iterator[str]:
+    """One line for each violation in the name of a file, which is a sentence in tests."""
+    words = file.stem.replace("_", " ")
+    for pattern, instead in RULES:
+        for found in pattern.finditer(words):
+            yield f"{file}: {found[0]!r} in the name: write {instead}"
 
 
 def _has_prose(file: Path) -> bool:

@@ -1,6 +1,6 @@
 """GPU values are read on the agent's thread after the GPU has computed them; a fake CUDA clock
 controls the progress of the GPU. The real GPU is in
-`tests/gpu/test_compiling_pays_what_the_ledger_says.py`."""
+`tests/gpu/test_compiling_pays_back_as_reported.py`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time, fleet_make
-from tests.dashboard.alerts.slack_stand_in import StandIn, stand_in
+from tests.dashboard.alerts.slack_server import StandIn, stand_in
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from dashboard.alerts.traffic_shift import compute_traffic_shares
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Series, Stratum, VersionMinute
 from tests.dashboard.alerts.fleet import Fleet, Time
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 pytestmark = pytest.mark.django_db
 MINUTE = 60

@@ -9,7 +9,7 @@ from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery
 from dashboard.alerts.services import alerts_sync, deliveries_send
 from dashboard.fleet.models import Deployment
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row, fleet_make
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 pytestmark = pytest.mark.django_db
 

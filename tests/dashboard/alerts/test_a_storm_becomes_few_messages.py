@@ -18,7 +18,7 @@ from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from tests.dashboard.alerts.block_kit import message_check
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 pytestmark = pytest.mark.django_db
 VERSIONS = 1000

@@ -19,7 +19,7 @@ from dashboard.alerts.services.deliver import LEASE, MAX_OVERTIME_S, delivery_cl
 from dashboard.common.call_timeout import call_with_timeout
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Time
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "tgram://123456789:abcdefg_hijklmnop-qrstuvwxyz01/12315544/"

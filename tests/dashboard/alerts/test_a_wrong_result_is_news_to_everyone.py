@@ -26,7 +26,7 @@ from dashboard.fleet.models import Deployment
 from dashboard.regressions.baseline_choices import ACCEPT
 from dashboard.regressions.models import BaselineChoice, Verdict
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 WRONG = "Roll back 2026.11.3: compiled output of `batch` differs from eager."
 SLOWER = "p50 rose by 31%."

@@ -22,7 +22,7 @@ from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.block_kit import message_check
 from tests.dashboard.alerts.fleet import Fleet, Time, fleet_make
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 pytestmark = pytest.mark.django_db
 Regress = Callable[..., Deployment]

@@ -12,7 +12,7 @@ from dashboard.alerts.models import Alert, Channel
 from dashboard.alerts.services import alerts_sync, deliveries_send
 from dashboard.fleet.models import Deployment
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 ERRORS = evidence_row(
     "errors", unit="share", baseline=0.001, candidate=0.012, change=11.0, low=4.0, high=30.0

@@ -14,7 +14,7 @@ from dashboard.alerts.services.deliver import LEASE
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time
-from tests.dashboard.alerts.mail_stand_in import MailStandIn, mail_stand_in
+from tests.dashboard.alerts.mail_server import MailStandIn, mail_server
 
 pytestmark = pytest.mark.django_db
 HOSTILE = "2026\r\nBcc: everyone@example.com\r\n\r\n.\r\nMAIL FROM:<x@y>\u202e\x00"
@@ -22,7 +22,7 @@ HOSTILE = "2026\r\nBcc: everyone@example.com\r\n\r\n.\r\nMAIL FROM:<x@y>\u202e\x
 
 @pytest.fixture
 def mail(settings: Settings) -> Iterator[MailStandIn]:
-    with mail_stand_in() as server:
+    with mail_server() as server:
         settings.EMAIL_BACKEND = "dashboard.common.smtp_backend.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = (
             "127.0.0.1",

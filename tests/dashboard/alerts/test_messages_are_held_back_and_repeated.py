@@ -27,7 +27,7 @@ from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.block_kit import message_check, texts_of
 from tests.dashboard.alerts.fleet import START, Fleet, Time, evidence_row, fleet_make
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 pytestmark = pytest.mark.django_db
 HOUR = 3600

@@ -16,7 +16,7 @@ from dashboard.alerts.tasks import deliver, sweep
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 pytestmark = pytest.mark.django_db
 

@@ -22,7 +22,7 @@ from dashboard.alerts.services import (
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from tests.dashboard.alerts.fleet import Fleet, Time
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,7 @@ from dashboard.alerts.services.deliver import deliveries_send
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Instance
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time, fleet_make
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 from tests.dashboard.api.reading import ROOT, read
 
 pytestmark = pytest.mark.django_db

@@ -19,7 +19,7 @@ from dashboard.alerts.services import alerts_sync, channel_create, channel_test,
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 pytestmark = pytest.mark.django_db
 FACTS = json.loads((Path(channels.__file__).parent / "webhook.schema.json").read_text())

@@ -16,7 +16,7 @@ from dashboard.regressions.judge.self_drift import (
     SelfDrift,
 )
 from dashboard.regressions.judge.settings import P50, PRODUCTION
-from tests.dashboard.regressions.test_a_version_that_gets_slower_by_itself_is_watched import (
+from tests.dashboard.regressions.test_a_version_that_becomes_slower_over_time_is_watched import (
     drift_of,
 )
 

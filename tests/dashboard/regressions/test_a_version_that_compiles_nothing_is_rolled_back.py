@@ -29,7 +29,7 @@ from dashboard.ui.charts.fact_lines import fact_lines
 from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.fleets import every_minute, instance
 from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import healthy
-from tests.dashboard.regressions.test_processes_are_judged_beside_regions import NAMES
+from tests.dashboard.regressions.test_processes_are_judged_like_regions import NAMES
 
 WHY = "compilation was requested, but no call ran compiled"
 NOTHING = ObservedFact("compiled_nothing", "candidate", "c1", 30, "forward", WHY)

@@ -23,7 +23,7 @@ from dashboard.ui.charts.fact_lines import fact_lines
 from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.fleets import every_minute, instance
 from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import healthy
-from tests.dashboard.regressions.test_processes_are_judged_beside_regions import NAMES
+from tests.dashboard.regressions.test_processes_are_judged_like_regions import NAMES
 
 WHY = "output is off by 0.2, 100 times the tolerance of 0.002 (eager's own error is 0.0009)"
 FAILED = ObservedFact("parity", "candidate", "c1", 30, "batch", WHY, place="gpu-01 / 0")

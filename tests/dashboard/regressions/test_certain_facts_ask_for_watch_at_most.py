@@ -20,7 +20,7 @@ from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.fleets import every_minute, instance
-from tests.dashboard.regressions.test_processes_are_judged_beside_regions import (
+from tests.dashboard.regressions.test_processes_are_judged_like_regions import (
     NAMES,
     state,
     states,

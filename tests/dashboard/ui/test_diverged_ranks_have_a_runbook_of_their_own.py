@@ -16,7 +16,7 @@ from dashboard.fleet.models import Deployment, Instance
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from tests.dashboard.ui.charts_factory import ENVIRONMENT, Made, Plan, charted
-from tests.dashboard.ui.test_ranks_of_a_job_stand_side_by_side import compiled, rank
+from tests.dashboard.ui.test_ranks_of_a_job_are_shown_in_one_table import compiled, rank
 
 SENTENCE = (
     "1: ranks of one job diverged: rank 2 compiled `step` 1\u00a0more time than the {}\u00a0others."

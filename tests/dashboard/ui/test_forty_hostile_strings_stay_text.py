@@ -17,7 +17,7 @@ from dashboard.projects.invitations import invitation_create
 from dashboard.projects.models import Member, Project, Role
 from dashboard.projects.services import key_create
 from dashboard.ui.http.csv_export import FORMULA_PREFIXES
-from tests.dashboard.ui.test_what_strangers_write_stays_text import Dangers
+from tests.dashboard.ui.test_foreign_text_stays_text import Dangers
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -25,7 +25,7 @@ from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 from dashboard.vocabulary import numbers
 from tests.dashboard.alerts.conftest import slack
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 from tests.dashboard.api.reading import read
 from tests.dashboard.regressions.conftest import Clock, send, side_by_side, time_is
 

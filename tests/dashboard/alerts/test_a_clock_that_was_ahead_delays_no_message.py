@@ -13,7 +13,7 @@ from dashboard.alerts.services.deliver import delivery_claim
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from tests.dashboard.alerts.fleet import Fleet, Time
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.slack_server import StandIn
 
 HOURS = 5 * 3600.0
 

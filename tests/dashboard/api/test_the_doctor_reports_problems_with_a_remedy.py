@@ -21,7 +21,7 @@ from dashboard.environment.groups import Oidc
 from dashboard.ingest.models import PoisonReport
 from dashboard.projects.models import Project
 from tests.dashboard.common.wire_server import answering, wire_server
-from tests.dashboard.ui.test_a_page_without_its_database_says_so import database_fails
+from tests.dashboard.ui.test_a_page_without_its_database_shows_an_error import database_fails
 from tests.flow.stack import free_port
 
 NAMES = [

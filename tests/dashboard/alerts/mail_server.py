@@ -80,7 +80,7 @@ class Handler(socketserver.StreamRequestHandler):
 
 
 @contextlib.contextmanager
-def mail_stand_in() -> Iterator[MailStandIn]:
+def mail_server() -> Iterator[MailStandIn]:
     """Serves on a free port until the context ends."""
     served = type("Served", (Handler,), {})
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), served)

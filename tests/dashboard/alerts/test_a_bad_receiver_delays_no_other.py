@@ -19,7 +19,7 @@ from dashboard.alerts.services import channel_create, channel_test, deliveries_s
 from dashboard.common.outbound.client import UNREACHABLE, OutboundLimits, outbound_post
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Time
-from tests.dashboard.alerts.slack_stand_in import StandIn, stand_in
+from tests.dashboard.alerts.slack_server import StandIn, stand_in
 from tests.dashboard.common.wire_server import answering, request_read, wire_server
 
 pytestmark = pytest.mark.django_db

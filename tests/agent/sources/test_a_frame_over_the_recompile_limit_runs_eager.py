@@ -29,7 +29,7 @@ def test_the_limit_is_reported_once_with_its_name_and_the_last_reason(seen: Seen
     assert fact.data == {
         "frame": "scaled",
         "cause": "limit",
-        "file": "tests/agent/sources/test_a_frame_over_the_recompile_limit_is_latched.py",
+        "file": "tests/agent/sources/test_a_frame_over_the_recompile_limit_runs_eager.py",
         "line": scaled.__code__.co_firstlineno,
         "limit_name": "recompile_limit",
         "limit": 2,

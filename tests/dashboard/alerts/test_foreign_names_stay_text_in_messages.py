@@ -20,8 +20,8 @@ from dashboard.alerts.services import alerts_sync, channel_create, deliveries_se
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.block_kit import message_check
 from tests.dashboard.alerts.fleet import Time, evidence_row, fleet_make
-from tests.dashboard.alerts.mail_stand_in import MailStandIn, mail_stand_in
-from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.alerts.mail_server import MailStandIn, mail_server
+from tests.dashboard.alerts.slack_server import StandIn
 from tests.dashboard.alerts.test_webhooks_are_signed import checked
 from tests.dashboard.alerts.test_webhooks_can_be_cloudevents import event_of
 
@@ -129,7 +129,7 @@ def texts_of(part: Any) -> Iterator[str]:
 
 @pytest.fixture
 def mail(settings: Settings) -> Iterator[MailStandIn]:
-    with mail_stand_in() as server:
+    with mail_server() as server:
         settings.EMAIL_BACKEND = "dashboard.common.smtp_backend.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = (
             "127.0.0.1",

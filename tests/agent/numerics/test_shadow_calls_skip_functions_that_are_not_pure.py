@@ -13,7 +13,7 @@ from compilewatch.wire.messages import Report
 from torch import Tensor, nn
 
 from tests.agent.golden_models import Convolution
-from tests.agent.numerics.test_shadow_calls_run_eager_beside_live_ones import (
+from tests.agent.numerics.test_shadow_calls_run_eager_next_to_live_calls import (
     _fresh,
     every_call,
     last,
