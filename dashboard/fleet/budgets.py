@@ -30,11 +30,11 @@ SHARE_BUDGETS = ("served", "stalled")
 
 
 class BudgetError(ValueError):
-    """Error for a budget out of bounds: `name` is its field, the text states the accepted range."""
+    """Error for a budget out of bounds: `field` is its name, the text states the accepted range."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)
-        self.name = name
+        self.field = name
 
 
 @dataclass(frozen=True)

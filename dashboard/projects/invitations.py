@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
+from dashboard.common.field_error import FieldError
 from dashboard.common.write_lock import write_transaction
 from dashboard.projects.key_format import key_digest
 from dashboard.projects.models import Invitation, Member, Project, Role
@@ -21,8 +22,8 @@ INVITATION_LIFETIME = timedelta(days=7)
 MAX_OPEN_INVITATIONS = 100
 
 
-class InvitationError(ValueError):
-    """An invitation that cannot be created or accepted; the text names the field and the reason."""
+class InvitationError(FieldError):
+    """An invitation that cannot be created or accepted."""
 
 
 def invitation_create(
@@ -31,10 +32,10 @@ def invitation_create(
     """Creates an invitation. Returns the invitation and the secret of its link, which is not stored
     and cannot be shown again. Raises InvitationError."""
     if role not in Role.values:
-        raise InvitationError(f"role: expected one of {', '.join(Role.values)}.")
+        raise InvitationError("role", f"expected one of {', '.join(Role.values)}.")
     if list_open_invitations(project).count() >= MAX_OPEN_INVITATIONS:
         raise InvitationError(
-            f"role: {MAX_OPEN_INVITATIONS} invitations are open; revoke some first."
+            "role", f"{MAX_OPEN_INVITATIONS} invitations are open; revoke some first."
         )
     text, now = secrets.token_urlsafe(32), clock.now()
     made = Invitation(
@@ -83,7 +84,7 @@ def invitation_accept(*, invitation: Invitation, user: User, address: str | None
         if not _is_maker_admin(invitation) or not mine.update(
             accepted_at=clock.now(), accepted_by=user
         ):
-            raise InvitationError("invitation: already used or revoked.")
+            raise InvitationError("invitation", "already used or revoked.")
         member = Member.objects.filter(project=invitation.project, user=user).first()
         before = member and {"role": member.role}
         if member is None:
@@ -110,7 +111,7 @@ def invitation_revoke(*, invitation: Invitation, actor: User, address: str | Non
         if not _filter_open(Invitation.objects.filter(pk=invitation.pk)).update(
             revoked_at=clock.now()
         ):
-            raise InvitationError("invitation: already used or revoked.")
+            raise InvitationError("invitation", "already used or revoked.")
         _audit("invitation.revoke", invitation, actor, address)
 
 

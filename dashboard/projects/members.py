@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
+from dashboard.common.field_error import FieldError
 from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Member, Project, Role
 
 
-class MemberError(ValueError):
-    """A refused change of a member; the text names the field and the reason."""
+class MemberError(FieldError):
+    """A refused change of a member."""
 
 
 def member_role_set(
@@ -17,7 +18,7 @@ def member_role_set(
 ) -> Member:
     """Sets the role of a member. Raises MemberError for an unknown role, and for the last admin."""
     if role not in Role.values:
-        raise MemberError(f"role: expected one of {', '.join(Role.values)}.")
+        raise MemberError("role", f"expected one of {', '.join(Role.values)}.")
     with write_transaction():
         member = _lock_member(project, user_id)
         before = member.role
@@ -47,7 +48,7 @@ def _lock_member(project: Project, user_id: int) -> Member:
     Project.objects.select_for_update().get(pk=project.pk)
     member = Member.objects.select_related("user").filter(project=project, user_id=user_id).first()
     if member is None:
-        raise MemberError("member: not found; removed in the meantime.")
+        raise MemberError("member", "not found; removed in the meantime.")
     return member
 
 
@@ -57,8 +58,8 @@ def _require_other_admin(project: Project, member: Member) -> None:
     )
     if member.role == Role.ADMIN and not others.exists():
         raise MemberError(
-            f"member: {member.user.get_username()} is the only admin; make another member an "
-            "admin first."
+            "member",
+            f"{member.user.get_username()} is the only admin; make another member an admin first.",
         )
 
 

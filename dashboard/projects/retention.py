@@ -13,12 +13,12 @@ late reports."""
 
 
 class RetentionError(ValueError):
-    """An invalid number of days. The text names the setting and the expected value; `name`, `given`
-    and `expected` let a page use its own label."""
+    """An invalid number of days. The text names the setting and the expected value; `field`,
+    `given` and `expected` let a page use its own label."""
 
     def __init__(self, name: str, given: str, expected: str) -> None:
         super().__init__(f"{name} is {given}, expected {expected}.")
-        self.name, self.given, self.expected = name, given, expected
+        self.field, self.given, self.expected = name, given, expected
 
 
 @dataclass(frozen=True)

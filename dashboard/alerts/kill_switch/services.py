@@ -23,6 +23,7 @@ from dashboard.alerts.kill_switch.rollout import (
 )
 from dashboard.alerts.services.transitions import lock_project
 from dashboard.common import clock
+from dashboard.common.field_error import FieldError
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import ModelVersion
 from dashboard.ingest.commands import command_issue
@@ -41,8 +42,8 @@ STAGE_SOAK_TIME = timedelta(minutes=2)
 """Time for which a stage must be active and healthy before the next stage."""
 
 
-class KillSwitchError(ValueError):
-    """An invalid kill-switch request; the text starts with the field and gives the reason."""
+class KillSwitchError(FieldError):
+    """An invalid kill-switch request."""
 
 
 def kill_switch_begin(
@@ -57,17 +58,18 @@ def kill_switch_begin(
 ) -> Switch:
     """Asks one instance, or all ranks of one job, to accept the command; raises KillSwitchError."""
     if verb not in VERBS:
-        raise KillSwitchError("verb: choose freeze or eager.")
+        raise KillSwitchError("verb", "choose freeze or eager.")
     if minutes not in DURATION_CHOICES_MINUTES:
         raise KillSwitchError(
-            f"minutes: choose one of {', '.join(map(str, DURATION_CHOICES_MINUTES))}."
+            "minutes", f"choose one of {', '.join(map(str, DURATION_CHOICES_MINUTES))}."
         )
     if not note.strip() or len(note) > MAX_NOTE_LENGTH:
-        raise KillSwitchError(f"note: enter a reason of at most {MAX_NOTE_LENGTH} characters.")
+        raise KillSwitchError("note", f"enter a reason of at most {MAX_NOTE_LENGTH} characters.")
     if not derive_command_key(version.project):
         raise KillSwitchError(
-            "key: this project has no command key. Create one on the Setup page and give its "
-            "public key to the jobs."
+            "key",
+            "this project has no command key. Create one on the Setup page and give its "
+            "public key to the jobs.",
         )
     units = [
         unit
@@ -76,14 +78,14 @@ def kill_switch_begin(
     ]
     if not units:
         raise KillSwitchError(
-            f"version: no reporting instance of {version.name} in {environment} allows {verb}."
+            "version", f"no reporting instance of {version.name} in {environment} allows {verb}."
         )
     now = clock.now()
     with write_transaction():
         lock_project(version.project_id)
         if Switch.objects.filter(version=version, environment=environment, ended_at=None).exists():
             raise KillSwitchError(
-                "version: a kill switch for it is already active. End that one first."
+                "version", "a kill switch for it is already active. End that one first."
             )
         switch = Switch(
             project=version.project,

@@ -8,6 +8,7 @@ from dashboard.alerts.services.actions import (
     alert_snooze,
 )
 from dashboard.alerts.services.channels import (
+    ChannelError,
     channel_create,
     channel_disable,
     channel_enable,
@@ -32,6 +33,7 @@ from dashboard.alerts.services.sync import alerts_sync
 
 __all__ = [
     "AlertActionError",
+    "ChannelError",
     "alert_acknowledge",
     "alert_dismiss",
     "alert_resolve",

@@ -13,14 +13,15 @@ from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import Alert, AlertOutcome, AlertState, EventKind
 from dashboard.alerts.services.transitions import alert_close, event_add, lock_project
 from dashboard.common import clock
+from dashboard.common.field_error import FieldError
 from dashboard.common.write_lock import write_transaction
 
 MAX_NOTE_LENGTH = 2000
 MAX_SNOOZE = timedelta(days=7)
 
 
-class AlertActionError(ValueError):
-    """An action that does not fit the alert; the text gives the reason."""
+class AlertActionError(FieldError):
+    """An action that does not fit the alert."""
 
 
 def alert_acknowledge(
@@ -29,7 +30,7 @@ def alert_acknowledge(
     """Acknowledges the alert and makes the user its owner."""
     with _change_alert(alert, user, "alert.acknowledge", note, address) as held:
         if held.state == AlertState.ACKNOWLEDGED and held.owner_id == user.pk:
-            raise AlertActionError(f"A-{held.number} is already assigned to you.")
+            raise AlertActionError("", f"A-{held.number} is already assigned to you.")
         held.state, held.snoozed_until = AlertState.ACKNOWLEDGED, None
         held.acknowledged_at, held.owner = clock.now(), user
         held.save()
@@ -44,7 +45,7 @@ def alert_snooze(
 ) -> Alert:
     """Snoozes the alert for at most 7 days; it reopens earlier if it gets worse."""
     if not clock.now() < until <= clock.now() + MAX_SNOOZE:
-        raise AlertActionError("until: choose a time within the next 7 days.")
+        raise AlertActionError("until", "choose a time within the next 7 days.")
     with _change_alert(alert, user, "alert.snooze", note, address) as held:
         held.state, held.snoozed_until = AlertState.SNOOZED, until
         held.save()
@@ -67,7 +68,7 @@ def alert_dismiss(*, alert: Alert, user: User, note: str, address: str | None = 
     """Marks the alert as a false positive, with a reason. The deployment opens another alert only
     if it gets worse."""
     if not note.strip():
-        raise AlertActionError("note: enter why this alert is a false positive.")
+        raise AlertActionError("note", "enter why this alert is a false positive.")
     with _change_alert(alert, user, "alert.dismiss", note, address) as held:
         text = _append_note(f"Marked as a false positive by {user.get_username()}", note)
         alert_close(
@@ -91,14 +92,14 @@ def _change_alert(
     """The current alert, locked until the change is written; the audit entry has the state before
     and after."""
     if len(note) > MAX_NOTE_LENGTH:
-        raise AlertActionError(f"note: at most {MAX_NOTE_LENGTH:,} characters.")
+        raise AlertActionError("note", f"at most {MAX_NOTE_LENGTH:,} characters.")
     with write_transaction():
         lock_project(alert.project_id)
         held = Alert.objects.select_related(
             "deployment__model", "deployment__version", "project", "verdict"
         ).get(pk=alert.pk)
         if held.state == AlertState.RESOLVED:
-            raise AlertActionError(f"A-{held.number} is already resolved.")
+            raise AlertActionError("", f"A-{held.number} is already resolved.")
         before = _describe_state(held)
         yield held
         audit_write(

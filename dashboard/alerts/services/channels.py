@@ -13,12 +13,17 @@ from dashboard.alerts.payloads import build_channel_test_payload
 from dashboard.alerts.services.enqueue import enqueue_missed_messages
 from dashboard.alerts.services.transitions import lock_project
 from dashboard.common import clock
+from dashboard.common.field_error import FieldError
 from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Project
 
 DISABLED_BY_HAND = "Switched off by hand."
 """Reason after a manual disable; stored, so the text must not change. Such a channel is not sent
 messages that it missed."""
+
+
+class ChannelError(FieldError):
+    """An invalid channel."""
 
 
 def channel_create(
@@ -31,16 +36,15 @@ def channel_create(
     actor_name: str = "",
     client: str | None = None,
 ) -> Channel:
-    """Creates an enabled channel; raises ValueError with a sentence that names the field. A webhook
-    gets a signing secret."""
+    """Creates an enabled channel; raises ChannelError. A webhook gets a signing secret."""
     if kind not in CHANNELS:
-        raise ValueError(f"kind: choose one of {', '.join(sorted(CHANNELS))}.")
+        raise ChannelError("kind", f"choose one of {', '.join(sorted(CHANNELS))}.")
     if not name.strip() or len(name) > 100:
-        raise ValueError("name: enter a name of at most 100 characters.")
+        raise ChannelError("name", "enter a name of at most 100 characters.")
     try:
         CHANNELS[kind].address_check(address)
     except ValueError as error:
-        raise ValueError(f"address: {error}") from error
+        raise ChannelError("address", str(error)) from error
     with write_transaction():
         channel = Channel.objects.create(
             project=project,
@@ -103,7 +107,7 @@ def channel_rotate_secret(*, channel: Channel, user: User, client: str | None = 
     """Creates a new signing secret and returns it once; messages carry signatures of both secrets
     until the next rotation."""
     if not isinstance(CHANNELS.get(channel.kind), Webhook):
-        raise ValueError("Only webhooks have a signing secret.")
+        raise ChannelError("", "Only webhooks have a signing secret.")
     with write_transaction():
         held = Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
         held.secret, held.secret_previous = secret_make(), held.secret

@@ -14,6 +14,7 @@ from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
 from dashboard.alerts.services.transitions import lock_project
 from dashboard.common import clock
+from dashboard.common.field_error import FieldError
 from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Project
 from dashboard.vocabulary.severity import ALERTING_VERDICTS
@@ -25,8 +26,8 @@ MAX_ENTRIES = 100
 MAX_MAINTENANCE = timedelta(days=14)
 
 
-class RuleError(ValueError):
-    """An invalid rule, window or time zone; the text starts with the field and gives the reason."""
+class RuleError(FieldError):
+    """An invalid rule, window or time zone."""
 
 
 @dataclass(frozen=True)
@@ -100,17 +101,17 @@ def maintenance_add(
 ) -> MaintenanceWindow:
     """Adds a maintenance window, in which messages are held; raises RuleError."""
     if ends_at <= max(starts_at, clock.now()):
-        raise RuleError("ends_at: expected a time in the future and after the start.")
+        raise RuleError("ends_at", "expected a time in the future and after the start.")
     if ends_at - starts_at > MAX_MAINTENANCE:
-        raise RuleError(f"ends_at: expected at most {MAX_MAINTENANCE.days} days after the start.")
+        raise RuleError("ends_at", f"expected at most {MAX_MAINTENANCE.days} days after the start.")
     if len(environment) > 64 or len(model) > 200 or len(note) > 200:
-        raise RuleError("note: environment, model or note is too long.")
+        raise RuleError("note", "environment, model or note is too long.")
     if (
         MaintenanceWindow.objects.filter(project=project, ends_at__gt=clock.now()).count()
         >= MAX_ENTRIES
     ):
         raise RuleError(
-            f"starts_at: a project can have at most {MAX_ENTRIES} current maintenance windows."
+            "starts_at", f"a project can have at most {MAX_ENTRIES} current maintenance windows."
         )
     with _change_rules(project):
         window = MaintenanceWindow.objects.create(
@@ -155,7 +156,7 @@ def time_zone_set(*, project: Project, name: str, user: User, address: str | Non
     """Sets the time zone of quiet hours; raises RuleError."""
     if name not in available_timezones():
         raise RuleError(
-            f"time_zone: {name[:60]!r} is unknown; expected a name such as Europe/Berlin."
+            "time_zone", f"{name[:60]!r} is unknown; expected a name such as Europe/Berlin."
         )
     with _change_rules(project):
         before = project.time_zone
@@ -176,31 +177,36 @@ def _rule_check(project: Project, given: RuleInput) -> None:
     if given.channel.project_id != project.pk or (
         given.escalate_to and given.escalate_to.project_id != project.pk
     ):
-        raise RuleError("channel: choose a channel of this project.")
+        raise RuleError("channel", "choose a channel of this project.")
     if not set(given.severities) <= set(SEVERITIES):
-        raise RuleError("severities: choose WATCH, ROLL BACK or both.")
+        raise RuleError("severities", "choose WATCH, ROLL BACK or both.")
     if any(
         len(listed) > MAX_ENTRIES or any(len(name) > 200 for name in listed)
         for listed in (given.environments, given.models)
     ):
-        raise RuleError(f"models: expected at most {MAX_ENTRIES} names of at most 200 characters.")
+        raise RuleError(
+            "models", f"expected at most {MAX_ENTRIES} names of at most 200 characters."
+        )
     if (given.quiet_from is None) != (given.quiet_until is None):
-        raise RuleError("quiet_from: enter both the start and the end of quiet hours, or neither.")
+        raise RuleError(
+            "quiet_from", "enter both the start and the end of quiet hours, or neither."
+        )
     for name, minutes in (
         ("repeat_minutes", given.repeat_minutes),
         ("escalate_minutes", given.escalate_minutes),
     ):
         if minutes is not None and minutes not in REMINDER_MINUTES:
             raise RuleError(
-                f"{name}: expected a number of minutes from {REMINDER_MINUTES[0]} to "
-                f"{REMINDER_MINUTES[-1]:,}."
+                name,
+                f"expected a number of minutes from {REMINDER_MINUTES[0]} to "
+                f"{REMINDER_MINUTES[-1]:,}.",
             )
     if (given.escalate_minutes is None) != (given.escalate_to is None):
-        raise RuleError("escalate_to: enter both the minutes and the channel, or neither.")
+        raise RuleError("escalate_to", "enter both the minutes and the channel, or neither.")
     if given.escalate_to == given.channel:
-        raise RuleError("escalate_to: choose a channel other than the rule's own channel.")
+        raise RuleError("escalate_to", "choose a channel other than the rule's own channel.")
     if Rule.objects.filter(project=project).count() >= MAX_ENTRIES:
-        raise RuleError(f"channel: a project can have at most {MAX_ENTRIES} rules.")
+        raise RuleError("channel", f"a project can have at most {MAX_ENTRIES} rules.")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import RollbackGuide
 from dashboard.alerts.services.transitions import lock_project
+from dashboard.common.field_error import FieldError
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import WatchedModel
 
@@ -16,8 +17,8 @@ MAX_TEXT_LENGTH, MAX_URL_LENGTH = 2000, 200
 PLACEHOLDERS = ("{version}", "{baseline}")
 
 
-class RunbookError(ValueError):
-    """An invalid runbook; the text starts with the field and gives the reason."""
+class RunbookError(FieldError):
+    """An invalid runbook."""
 
 
 def runbook_set(
@@ -54,16 +55,16 @@ def runbook_set(
 
 def _check(text: str, url: str) -> None:
     if len(text) > MAX_TEXT_LENGTH:
-        raise RunbookError(f"text: at most {MAX_TEXT_LENGTH:,} characters.")
+        raise RunbookError("text", f"at most {MAX_TEXT_LENGTH:,} characters.")
     if not url:
         return
     if len(url) > MAX_URL_LENGTH:
-        raise RunbookError(f"url: at most {MAX_URL_LENGTH} characters.")
+        raise RunbookError("url", f"at most {MAX_URL_LENGTH} characters.")
     if not url.isprintable() or " " in url:
-        raise RunbookError("url: spaces and control characters are not allowed.")
+        raise RunbookError("url", "spaces and control characters are not allowed.")
     if unknown := [place for place in re.findall(r"\{[^{}]*\}", url) if place not in PLACEHOLDERS]:
         raise RunbookError(
-            f"url: unknown placeholder {unknown[0][:40]}, expected {' or '.join(PLACEHOLDERS)}."
+            "url", f"unknown placeholder {unknown[0][:40]}, expected {' or '.join(PLACEHOLDERS)}."
         )
     try:
         parts = urlsplit(url)
@@ -77,5 +78,5 @@ def _check(text: str, url: str) -> None:
         whole = False
     if not whole:
         raise RunbookError(
-            "url: expected an address that starts with https:// and contains no password."
+            "url", "expected an address that starts with https:// and contains no password."
         )

@@ -25,12 +25,12 @@ typing error."""
 
 
 class OverrideError(ValueError):
-    """An invalid choice. The text names the setting and the expected value; `name` is the setting's
-    name."""
+    """An invalid choice. The text names the setting and the expected value; `field` is the name of
+    the setting."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)
-        self.name = name
+        self.field = name
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def read_settings_input(posted: Mapping[str, str], facts: DetectionData) -> Sett
         try:
             check_overrides(given.values, facts.of_project)
         except OverrideError as error:
-            given.errors[error.name] = str(error)
+            given.errors[error.field] = str(error)
     return given
 
 

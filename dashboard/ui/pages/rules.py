@@ -20,10 +20,10 @@ def rule_read(given: QueryDict, channels: dict[str, Channel]) -> RuleInput:
     """Parses the form of a rule; raises RuleError."""
     channel = channels.get(given.get("channel", ""))
     if channel is None:
-        raise RuleError("channel: choose a channel of this project.")
+        raise RuleError("channel", "choose a channel of this project.")
     to = given.get("escalate_to", "")
     if to and to not in channels:
-        raise RuleError("escalate_to: choose a channel of this project.")
+        raise RuleError("escalate_to", "choose a channel of this project.")
     return RuleInput(
         channel=channel,
         severities=given.getlist("severities"),
@@ -50,7 +50,7 @@ def _maybe(given: QueryDict, name: str, read: Callable[[str], T], expected: str)
     try:
         return read(text)
     except (ValueError, OverflowError) as error:
-        raise RuleError(f"{name}: {text[:40]!r} is not {expected}.") from error
+        raise RuleError(name, f"{text[:40]!r} is not {expected}.") from error
 
 
 def _wall(text: str) -> time:

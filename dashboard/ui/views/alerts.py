@@ -10,7 +10,6 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
-from django.utils.text import capfirst
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState, EventKind
@@ -135,7 +134,7 @@ def alert_act(request: ProjectRequest, number: int, action: str) -> HttpResponse
             request.POST.get("note", "").strip(),
         )
     except AlertActionError as error:
-        messages.error(request, capfirst(str(error).removeprefix("note: ").removeprefix("until: ")))
+        messages.error(request, error.sentence)
     else:
         messages.success(request, said)
     return redirect("alert", request.project.slug, number)
@@ -193,7 +192,7 @@ def _acknowledge(one: Alert, request: ProjectRequest, note: str) -> str:
 def _snooze(one: Alert, request: ProjectRequest, note: str) -> str:
     hours = request.POST.get("hours", "")
     if hours not in SNOOZE_HOURS:
-        raise AlertActionError("choose one of the listed durations.")
+        raise AlertActionError("until", "choose one of the listed durations.")
     alert_snooze(
         alert=one,
         user=request.user,

@@ -36,7 +36,7 @@ def data_save(request: ProjectRequest) -> HttpResponse:
                 address=request.META.get("REMOTE_ADDR"),
             )
         except RetentionError as error:
-            given.errors[error.name] = explain_days_error(error.name, error.given, error.expected)
+            given.errors[error.field] = explain_days_error(error.field, error.given, error.expected)
     if given.errors:
         messages.error(request, f"Not saved. {next(iter(given.errors.values()))}")
         return _render(request, given=given, status=400)

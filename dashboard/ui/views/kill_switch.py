@@ -56,7 +56,7 @@ def kill_switch_start(request: ProjectRequest, model_id: int) -> HttpResponse:
     )
     try:
         if version is None:
-            raise KillSwitchError("version: not found.")
+            raise KillSwitchError("version", "not found.")
         made = kill_switch_begin(
             version=version,
             environment=environment,
@@ -67,8 +67,9 @@ def kill_switch_start(request: ProjectRequest, model_id: int) -> HttpResponse:
             address=request.META.get("REMOTE_ADDR"),
         )
     except KillSwitchError as error:
-        field, _, text = str(error).partition(": ")
-        messages.error(request, f"Kill switch not started. {field.capitalize()}: {text}")
+        messages.error(
+            request, f"Kill switch not started. {error.field.capitalize()}: {error.reason}"
+        )
     else:
         messages.success(
             request,

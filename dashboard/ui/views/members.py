@@ -7,7 +7,6 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.text import capfirst
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.common.mail_address import mail_address_check
@@ -50,9 +49,8 @@ def member_invite(request: ProjectRequest) -> HttpResponse:
             address=_address(request),
         )
     except InvitationError as error:
-        field, _, said = str(error).partition(": ")
         return _render(
-            request, form=given | {"field": field, "error": said[:1].upper() + said[1:]}, status=400
+            request, form=given | {"field": error.field, "error": error.sentence}, status=400
         )
     link = settings.ORIGIN + reverse("invitation", args=[text])
     if given["email"]:
@@ -78,7 +76,7 @@ def member_uninvite(request: ProjectRequest, invitation_id: int) -> HttpResponse
     try:
         invitation_revoke(invitation=invitation, actor=request.user, address=_address(request))
     except InvitationError as error:
-        messages.error(request, capfirst(str(error).partition(": ")[2]))
+        messages.error(request, error.sentence)
     else:
         messages.success(request, "Invitation revoked. Its link no longer works.")
     return redirect("members", request.project.slug)
@@ -153,17 +151,16 @@ def _member_or_404(request: ProjectRequest, user_id: int) -> None:
 def _mail_check(text: str) -> None:
     if not settings.MAIL_READY:
         raise InvitationError(
-            "email: this server cannot send email. Leave it empty and send the link yourself."
+            "email", "this server cannot send email. Leave it empty and send the link yourself."
         )
     try:
         mail_address_check(text)
     except ValueError as error:
-        raise InvitationError(f"email: {error}") from error
+        raise InvitationError("email", f"{error}") from error
 
 
 def _render_refusal(request: ProjectRequest, error: MemberError) -> HttpResponse:
-    said = str(error).partition(": ")[2]
-    messages.error(request, f"Nothing was changed: {said}")
+    messages.error(request, f"Nothing was changed: {error.reason}")
     return _render(request, status=400)
 
 

@@ -10,7 +10,6 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -93,7 +92,7 @@ def _build_user(request: HttpRequest) -> User:
 
 def _errors(error: ValidationError | InvitationError) -> dict[str, list[str]]:
     if isinstance(error, InvitationError):
-        return {"all": [capfirst(str(error).partition(": ")[2])]}
+        return {"all": [error.sentence]}
     if not hasattr(error, "error_dict"):
         return {"password": error.messages}
     return {

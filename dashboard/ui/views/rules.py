@@ -98,7 +98,7 @@ def maintenance_make(request: ProjectRequest) -> HttpResponse:
     try:
         ends_at = moment_read(request.POST, "ends_at", zone)
         if ends_at is None:
-            raise RuleError("ends_at: enter an end time.")
+            raise RuleError("ends_at", "enter an end time.")
         maintenance_add(
             project=request.project,
             starts_at=moment_read(request.POST, "starts_at", zone) or clock.now(),
@@ -175,9 +175,9 @@ def _redeliver(request: ProjectRequest, again: Callable[[], str]) -> HttpRespons
 
 
 def _render_refusal(request: ProjectRequest, form: str, error: RuleError) -> HttpResponse:
-    field, _, text = str(error).partition(": ")
-    messages.error(request, f"Not saved. {field.replace('_', ' ').capitalize()}: {text}")
-    return _render(request, form=form, field=field, text=text, status=400)
+    label = error.field.replace("_", " ").capitalize()
+    messages.error(request, f"Not saved. {label}: {error.reason}")
+    return _render(request, form=form, field=error.field, text=error.reason, status=400)
 
 
 def _render(

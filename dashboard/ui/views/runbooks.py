@@ -44,11 +44,8 @@ def runbook_save(request: ProjectRequest) -> HttpResponse:
             address=request.META.get("REMOTE_ADDR"),
         )
     except RunbookError as error:
-        field, _, text = str(error).partition(": ")
-        messages.error(request, f"Not saved. {text[:1].upper()}{text[1:]}")
-        return _render(
-            request, model_id, field=field, error=text[:1].upper() + text[1:], status=400
-        )
+        messages.error(request, f"Not saved. {error.sentence}")
+        return _render(request, model_id, field=error.field, error=error.sentence, status=400)
     messages.success(
         request,
         f"Saved. The next notification about {model.name} shows this runbook."

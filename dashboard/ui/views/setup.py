@@ -15,6 +15,7 @@ from dashboard.accounts.reauthentication import require_reauthentication
 from dashboard.alerts.channels import list_channel_kinds
 from dashboard.alerts.models import Channel
 from dashboard.alerts.services import (
+    ChannelError,
     channel_create,
     channel_disable,
     channel_enable,
@@ -90,10 +91,9 @@ def channel_make(request: ProjectRequest) -> HttpResponse:
             client=request.META.get("REMOTE_ADDR"),
             **given,
         )
-    except ValueError as error:
-        field, _, text = str(error).partition(": ")
+    except ChannelError as error:
         return _page(
-            request, channel_form=given | {"field": field, "error": text or str(error)}, status=400
+            request, channel_form=given | {"field": error.field, "error": error.reason}, status=400
         )
     messages.success(request, f"{channel.name} added. Send a test notification to verify it.")
     if not channel.secret:
