@@ -75,10 +75,11 @@ frameworks: $(VENV)/.tests  ## the long forms of the tests with serving and trai
 	COMPILEWATCH_TEST_FRAMEWORKS=full COMPILEWATCH_TEST_DATABASE=postgresql $(PYTEST) $(SLOWEST) -m frameworks_only tests/agent tests/flow
 
 engines: $(VENV)/.tests  ## the long forms of the tests with torch's compilers (minutes)
-	COMPILEWATCH_TEST_ENGINES=full $(PYTEST) $(SLOWEST) $(PARALLEL) -m engines_only tests/agent
+	COMPILEWATCH_TEST_ENGINES=full $(PYTEST) $(SLOWEST) $(PARALLEL) -m engines_only tests/agent tests/dashboard/ui tests/dashboard/regressions
 
 pages: export COMPILEWATCH_TEST_DATABASE = postgresql
 pages: $(VENV)/.tests  ## every test of pages and accounts on PostgreSQL, where `make test` runs one for each query (minutes)
+	COMPILEWATCH_TEST_PAGES=full COMPILEWATCH_TEST_DATABASE=sqlite $(PYTEST) $(PARALLEL) -m pages_only tests/dashboard/accounts
 	COMPILEWATCH_TEST_PAGES=full $(PYTEST) $(SLOWEST) $(PARALLEL) tests/dashboard/access tests/dashboard/accounts tests/dashboard/serving tests/dashboard/ui
 
 check: $(VENV)/.tests  ## lint, format, types, imports, sizes, language, templates: exactly what CI checks

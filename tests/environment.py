@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.long_forms import find_marker
 from tests.machine import need
 
 DATA = Path(tempfile.mkdtemp(prefix="compilewatch-test-"))
@@ -22,6 +23,7 @@ LONG_FORMS = {
     "full_only": "FAULTS",
     "frameworks_only": "FRAMEWORKS",
     "engines_only": "ENGINES",
+    "pages_only": "PAGES",
 }
 """By marker: which COMPILEWATCH_TEST_... variable, set to `full`, runs these tests."""
 LONG_FIRST = [
@@ -46,7 +48,6 @@ PAGES_ON_POSTGRESQL = {
         "ui/test_an_engine_without_an_agent_shows_gaps",
         "ui/test_a_cache_shows_its_misses_with_reasons",
         "ui/test_the_compare_page_shows_all_known_metrics",
-        "ui/test_every_link_answers_directly",
         "ui/test_findings_are_shown_over_time",
         "ui/test_findings_have_pages_of_their_own",
         "ui/test_forty_hostile_strings_stay_text",
@@ -144,9 +145,13 @@ def runs_here(path: Path) -> bool:
     return is_full("PAGES") or not is_page or path in PAGES_ON_POSTGRESQL
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects tests of the other database or of full runs. A skip would look like a missing
     part."""
+    for item in items:
+        if marker := find_marker(item.nodeid):
+            item.add_marker(marker)
     left_out = {"sqlite_only"} if DATABASE == "postgresql" else {"postgresql_only"}
     left_out |= {marker for marker, name in LONG_FORMS.items() if not is_full(name)}
     mine = [item for item in items if not left_out & {mark.name for mark in item.iter_markers()}]

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import pytest
 
 from tests.faults.rows import BENCHMARKS, ROWS
+from tests.long_forms import LONG_TESTS
 
 
 def main(words: list[str]) -> int:
@@ -20,6 +21,8 @@ def main(words: list[str]) -> int:
     os.environ["COMPILEWATCH_TEST_FAULTS"] = "full"  # before any module reads it
     chosen = [ROWS[word] for word in words if word in ROWS]
     named = dict.fromkeys(file for row in chosen or ROWS.values() for file in row.files)
+    if not chosen:
+        named |= dict.fromkeys(entry.partition("::")[0] for entry in LONG_TESTS["full_only"])
     missed = measured(file for file in named if file.startswith(BENCHMARKS))
     files = [
         file

@@ -6,14 +6,15 @@ from argparse import ArgumentParser
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from dashboard.common.management.operator_command import OperatorCommand
 from dashboard.projects.models import Project
 
 MAX_DIGITS = 9
 
 
-class SettingsCommand(BaseCommand, ABC):
+class SettingsCommand(OperatorCommand, ABC):
     """Command that lists and changes numbers of projects. A subclass defines the names, the change
     and the output."""
 

@@ -3,14 +3,15 @@ channel from the command line."""
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from dashboard.alerts.channels import CHANNELS
 from dashboard.alerts.services import channel_create, channel_test
+from dashboard.common.management.operator_command import OperatorCommand
 from dashboard.projects.models import Project
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Adds a channel, and with `--test` queues a test message."""
 
     help = "Add a notification channel for alerts."

@@ -3,12 +3,11 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from dashboard.common.management.operator_command import OperatorCommand
 from dashboard.fleet.fold_service import poison_refold
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Puts back all quarantined reports, or those with the given ids."""
 
     help = "Puts quarantined reports back into the inbox; the next sweep folds them."

@@ -3,9 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 
+from dashboard.common.management.operator_command import OperatorCommand
 from dashboard.fleet.table_sizes import (
     GOAL_BYTES_A_DAY,
     MINUTES_A_DAY,
@@ -18,7 +19,7 @@ from dashboard.fleet.table_sizes import (
 KIB = 1024
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Prints one line per table, the largest first."""
 
     help = (

@@ -4,9 +4,10 @@ state."""
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from dashboard.common import clock
+from dashboard.common.management.operator_command import OperatorCommand
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.metric_names import FORMATS
 from dashboard.ingest.scrapers.services import (
@@ -20,7 +21,7 @@ from dashboard.projects.models import Project
 from dashboard.vocabulary.numbers import significant
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Without an option, reads every engine once. Workers do the same every 15 s."""
 
     help = (

@@ -3,13 +3,14 @@ Prometheus to read /metrics."""
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from dashboard.common.management.operator_command import OperatorCommand
 from dashboard.projects.models import Project
 from dashboard.projects.services import key_create
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Creates a key and prints it once."""
 
     help = (

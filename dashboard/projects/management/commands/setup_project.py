@@ -4,12 +4,13 @@ secrets once."""
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from dashboard.common.management.operator_command import OperatorCommand
 from dashboard.projects.bootstrap import project_setup
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Example: `manage.py setup_project --name Ranking --user ada`."""
 
     help = __doc__

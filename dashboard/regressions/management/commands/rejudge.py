@@ -5,9 +5,10 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from dashboard.common import clock
+from dashboard.common.management.operator_command import OperatorCommand
 from dashboard.projects.models import Project
 from dashboard.regressions.backtest import BacktestResult, BacktestRow, backtest_deployments
 from dashboard.regressions.judge.settings_overrides import (
@@ -25,7 +26,7 @@ from dashboard.regressions.settings_resolver import SettingsResolver
 UNITS = {"h": 60, "d": 1440}
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """`manage.py rejudge --project ranking --since 30d --dry-run --set p50.smallest_effect=8`"""
 
     help = (
