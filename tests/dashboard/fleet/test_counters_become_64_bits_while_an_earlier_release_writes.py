@@ -15,7 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from dashboard.common import column_retype
 from dashboard.fleet.partitions import partitions_make
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
 BEFORE, AFTER = "0019_instances_of_an_earlier_release_count", "0020_counters_of_64_bits"
 TODAY, ROWS = 20_000, 30_000
 TABLES = ("process_minute", "version_process_minute", "version_process_hour")
@@ -32,8 +32,6 @@ ADD = (
 
 @pytest.fixture(autouse=True)
 def _postgresql() -> Iterator[None]:
-    if connection.vendor != "postgresql":
-        pytest.skip("integers of SQLite have 64 bits")
     yield
     executor = MigrationExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes("fleet"))

@@ -73,9 +73,8 @@ def test_no_other_integer_has_less_than_64_bits() -> None:
     assert found == SHORT
 
 
+@pytest.mark.postgresql_only
 def test_the_database_has_the_types_of_the_models() -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("integers of SQLite have 64 bits")
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT table_name, column_name FROM information_schema.columns WHERE "
