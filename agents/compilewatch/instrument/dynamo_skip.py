@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 
-import compilewatch.instrument.api  # noqa: F401 - it loads every module of a call
+import compilewatch.instrument.api  # it loads every module of a call
+import compilewatch.recording
 from compilewatch.instrument import hotpath
 from compilewatch.runtime.torch_internals import SKIP_CODE
 
-_HOT_PACKAGES = ("compilewatch.instrument.", "compilewatch.recording.")
+_HOT_PACKAGES = (compilewatch.instrument, compilewatch.recording)
 """The packages whose functions run inside a call of the job; `api` imports all such modules."""
 
 
@@ -27,8 +28,12 @@ def skip_frames() -> None:
     )
 
 
-def _hot_modules() -> list[ModuleType]:
-    return [module for name, module in list(sys.modules.items()) if name.startswith(_HOT_PACKAGES)]
+def _hot_modules() -> Iterator[ModuleType]:
+    """The imported modules of the packages, which Python sets as attributes of their package."""
+    for package in _HOT_PACKAGES:
+        for value in list(vars(package).values()):
+            if isinstance(value, ModuleType) and value.__name__.startswith(f"{package.__name__}."):
+                yield value
 
 
 def _ignore(code: CodeType) -> None:
@@ -45,5 +50,6 @@ def _iterate_codes(module: ModuleType) -> Iterator[CodeType]:
 
 def _iterate_nested(code: CodeType) -> Iterator[CodeType]:
     yield code
-    for inner in [constant for constant in code.co_consts if type(constant) is CodeType]:
-        yield from _iterate_nested(inner)
+    for constant in code.co_consts:
+        if type(constant) is CodeType:
+            yield from _iterate_nested(constant)
