@@ -169,15 +169,16 @@ class Sweeper(threading.Thread):
             # processor.
             if stage.task in _list_active_tasks(away=away):
                 continue
-            if self._is_new(stage) if away else is_overdue(stage):
-                self._app.tasks[stage.task].run(swept=True)
-
-    def _is_new(self, stage: Stage) -> bool:
-        """True once for each slot; the task itself claims it."""
-        slot = current_slot(stage)
-        before = self._swept.get(stage.name)
-        self._swept[stage.name] = slot
-        return slot != before
+            slot = current_slot(stage)
+            if slot != self._swept.get(stage.name) if away else is_overdue(stage):
+                try:
+                    self._app.tasks[stage.task].run(swept=True)
+                    self._swept[stage.name] = slot
+                except DatabaseError:
+                    raise
+                except Exception:
+                    # The other stages do not wait for one that fails.
+                    logger.exception("the stage %s failed in the scheduler", stage.name)
 
     def _watch(self, waiting: int | None) -> None:
         lives = time.monotonic() - self._began

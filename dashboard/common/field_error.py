@@ -3,7 +3,7 @@
 
 class FieldError(ValueError):
     """An input that is refused. `field` is the name of the field, empty if no single field is
-    invalid; `reason` states the expected value. The text is both: `note: at most 500 characters.`"""
+    invalid; `reason` states the expected value. The text has both, such as `note: too long.`"""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}" if field else reason)

@@ -152,3 +152,14 @@ def test_a_sender_that_fails_once_sends_the_next_slot(
     sender.stop()
     sender.join(60)
     assert app.sent
+
+
+def test_a_stage_that_fails_stops_no_other_stage_without_redis(now: SimpleNamespace) -> None:
+    app = Application()
+
+    def fail(swept: bool) -> None:
+        raise RuntimeError("broken")
+
+    app.tasks[STAGES[0].task].run = fail
+    Sweeper(app)._sweep(away=True)  # type: ignore[arg-type]
+    assert app.ran == [stage.task for stage in STAGES[1:]]
