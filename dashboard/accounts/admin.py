@@ -110,7 +110,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
 @admin.register(Heartbeat, site=SITE)
 class HeartbeatAdmin(ReadOnlyAdmin):
-    """Heartbeats of workers and beats of the last day."""
+    """Heartbeats of workers of the last day, and of beat before an upgrade."""
 
     list_display = ("name", "kind", "seen_at", "folded_at", "broker")
 
