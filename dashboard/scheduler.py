@@ -162,6 +162,7 @@ class Sweeper(threading.Thread):
             self.join(wait)
 
     def _sweep(self, *, away: bool = False) -> None:
+        database_error: DatabaseError | None = None
         for stage in STAGES:
             if self._stopping.is_set():
                 return
@@ -174,11 +175,13 @@ class Sweeper(threading.Thread):
                 try:
                     self._app.tasks[stage.task].run(swept=True)
                     self._swept[stage.name] = slot
-                except DatabaseError:
-                    raise
+                except DatabaseError as error:
+                    database_error = error
                 except Exception:
                     # The other stages do not wait for one that fails.
                     logger.exception("the stage %s failed in the scheduler", stage.name)
+        if database_error is not None:
+            raise database_error
 
     def _watch(self, waiting: int | None) -> None:
         lives = time.monotonic() - self._began

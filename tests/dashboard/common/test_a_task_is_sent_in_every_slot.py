@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.db import OperationalError
 
 from dashboard import scheduler
 from dashboard.common import clock
@@ -162,4 +163,16 @@ def test_a_stage_that_fails_stops_no_other_stage_without_redis(now: SimpleNamesp
 
     app.tasks[STAGES[0].task].run = fail
     Sweeper(app)._sweep(away=True)  # type: ignore[arg-type]
+    assert app.ran == [stage.task for stage in STAGES[1:]]
+
+
+def test_an_error_of_the_database_is_raised_after_the_other_stages(now: SimpleNamespace) -> None:
+    app = Application()
+
+    def fail(swept: bool) -> None:
+        raise OperationalError("canceling statement due to lock timeout")
+
+    app.tasks[STAGES[0].task].run = fail
+    with pytest.raises(OperationalError):
+        Sweeper(app)._sweep(away=True)  # type: ignore[arg-type]
     assert app.ran == [stage.task for stage in STAGES[1:]]
