@@ -106,7 +106,7 @@ def test_an_invalid_value_is_a_sentence_that_names_the_setting(
     with pytest.raises(OverrideError) as refused:
         NAMES[name].read(text)
     assert str(refused.value) == said
-    assert refused.value.name == name
+    assert refused.value.field == name
 
 
 @pytest.mark.parametrize(

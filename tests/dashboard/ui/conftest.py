@@ -9,9 +9,18 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert
+from dashboard.common import clock
 from dashboard.projects.models import Project, Role
 from tests.dashboard.conftest import sign_in
 from tests.dashboard.ui import stories
+
+
+@pytest.fixture(autouse=True)
+def _time_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stops the clock of the dashboard for the test: a story counts its minutes from now, and a
+    page that opens in the next minute would show other times and another ETag."""
+    started = clock.unix()
+    monkeypatch.setattr(clock, "unix", lambda: started)
 
 
 @pytest.fixture
