@@ -24,6 +24,7 @@ import logging
 import os
 import threading
 import time
+import uuid
 from typing import Any
 
 from celery import Celery, signals
@@ -94,7 +95,9 @@ class TaskSender(threading.Thread):
         super().__init__(name="compilewatch-sender", daemon=True)
         self._app = app
         self._stopping = threading.Event()
+        self._id = uuid.uuid4().hex
         self._sent: dict[str, int] = {}
+        """By stage: the last slot whose task this or another worker sent."""
 
     def run(self) -> None:
         """Runs until the worker stops."""
@@ -102,7 +105,7 @@ class TaskSender(threading.Thread):
             try:
                 self.send_due()
             except OperationalError as error:
-                # Redis can fail after it took the keys. The sweeper then runs the stages.
+                # Redis can fail after it took the keys. The sweeper runs the stages meanwhile.
                 BROKER.failed(error)
             except Exception:
                 logger.exception("the scheduler did not send the tasks of this second")
@@ -114,18 +117,28 @@ class TaskSender(threading.Thread):
         self._stopping.set()
 
     def send_due(self) -> None:
-        """Sends the task of each stage whose slot has begun, unless another worker sends it."""
+        """Sends the task of each stage whose slot has begun, unless another worker sends it. A task
+        that could not be sent is sent again in the next second."""
         slots = {stage.name: current_slot(stage) for stage in STAGES}
-        due = [stage for stage in STAGES if slots[stage.name] != self._sent.get(stage.name)]
-        self._sent = slots
-        if not settings.EMBEDDED:
-            keys = {f"compilewatch:slot:{one.name}:{slots[one.name]}": one.expiry for one in due}
-            won = BROKER.claim(keys)
-            due = [one for one, key in zip(due, keys, strict=True) if key in won]
-        for stage in due:
+        for stage in self._claim(slots):
             self._app.tasks[stage.task].apply_async(
                 kwargs={"swept": True}, expires=stage.expiry, retry=False
             )
+            self._sent[stage.name] = slots[stage.name]
+
+    def _claim(self, slots: dict[str, int]) -> list[Stage]:
+        """The stages whose task this worker has yet to send in these slots."""
+        due = [stage for stage in STAGES if slots[stage.name] != self._sent.get(stage.name)]
+        if settings.EMBEDDED:
+            return due
+        keys = {f"compilewatch:slot:{one.name}:{slots[one.name]}": one for one in due}
+        expiries = {key: stage.expiry for key, stage in keys.items()}
+        claimed = BROKER.claim(expiries, owner=self._id)
+        if claimed is None:
+            return []
+        for key in keys.keys() - claimed:
+            self._sent[keys[key].name] = slots[keys[key].name]
+        return [stage for key, stage in keys.items() if key in claimed]
 
 
 class Sweeper(threading.Thread):
@@ -143,8 +156,8 @@ class Sweeper(threading.Thread):
     def run(self) -> None:
         """Runs until the worker stops."""
         while not self._stopping.wait(TICK_S):
-            waiting = BROKER.probe()
             try:
+                waiting = BROKER.probe()
                 close_old_connections()
                 self._sweep(away=waiting is None)
                 self._watch(waiting)

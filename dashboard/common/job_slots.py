@@ -7,7 +7,8 @@ therefore harmless, and so is a task that arrives twice (`scheduler`).
 Invariants:
 - A claimed slot is never run again, even if its job failed. The next slot repeats the work, so a
   job must drain its table instead of relying on single runs.
-- A slot far in the future, claimed by a wrong clock, is deleted and does not count as recent.
+- A claim from the future is of a wrong clock: it is deleted and does not count as recent. A clock
+  that is set back therefore stops a job for MAX_CLOCK_DIFFERENCE_S at most.
 - Old slots are deleted by age and by count, during claims.
 """
 
@@ -20,7 +21,6 @@ from itertools import count
 from typing import TypeVar
 
 from django.db import connection
-from django.db.models import Q
 
 from dashboard.common import clock
 from dashboard.common.models import JobSlot
@@ -32,8 +32,8 @@ SLOT_RETENTION = timedelta(hours=1), 24
 CLEANUP_EVERY_CLAIMS = 50
 """Claims per process and job between two deletions of old slots, for a job that runs often."""
 MAX_CLOCK_DIFFERENCE_S = 60.0
-"""Maximum difference between the clocks of machines. A slot further in the future was claimed by a
-wrong clock."""
+"""Maximum difference between the clocks of machines. A claim further in the future is of a wrong
+clock."""
 FINISH_RECORDED_FROM_S = 10.0
 """Minimum interval for which the end of a run is recorded; shorter intervals would only add
 writes."""
@@ -71,9 +71,15 @@ def is_job_overdue(*, name: str, interval: float, grace: float) -> bool:
 def slot_claim(*, name: str, interval: float) -> int | None:
     """Claims the current slot of the job. Returns the slot, or None if it is already claimed."""
     slot = int(clock.unix() // interval)
-    if JobSlot.objects.filter(name=name, slot=slot).exists():
+    latest = clock.now() + timedelta(seconds=MAX_CLOCK_DIFFERENCE_S)
+    claims = JobSlot.objects.filter(name=name)
+    present = dict(claims.filter(slot__gte=slot).values_list("slot", "claimed_at"))
+    early = [at for at in present.values() if at > latest]
+    if slot in present and not early:
         return None
     with write_transaction(), connection.cursor() as cursor:
+        if early:
+            claims.filter(claimed_at__gt=latest).delete()
         cursor.execute(_CLAIM_SQL, [name, slot, clock.now()])
         if cursor.rowcount != 1:
             return None
@@ -81,10 +87,8 @@ def slot_claim(*, name: str, interval: float) -> int | None:
         # with a clock ahead, might never delete.
         if next(_claims[name]) % CLEANUP_EVERY_CLAIMS == 0 or interval >= FINISH_RECORDED_FROM_S:
             least, slots = SLOT_RETENTION
-            old = Q(claimed_at__lt=clock.now() - max(least, slots * timedelta(seconds=interval)))
-            JobSlot.objects.filter(
-                old | Q(slot__gt=slot + MAX_CLOCK_DIFFERENCE_S // interval + 1), name=name
-            ).delete()
+            old = clock.now() - max(least, slots * timedelta(seconds=interval))
+            claims.filter(claimed_at__lt=old).delete()
         return slot
 
 

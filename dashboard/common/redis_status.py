@@ -74,12 +74,18 @@ class BrokerStatus:
         answers = self._ask(("set", "compilewatch:probe", "1", "ex", 60), ("llen", CELERY_QUEUE))
         return None if answers is None else int(answers[1])
 
-    def claim(self, keys: Mapping[str, float]) -> set[str]:
-        """Creates each key, with its expiry in seconds. Returns the keys that did not exist; none
-        if Redis fails."""
-        asked = [("set", key, "1", "nx", "ex", int(expiry)) for key, expiry in keys.items()]
+    def claim(self, keys: Mapping[str, float], *, owner: str) -> set[str] | None:
+        """Creates each key that does not exist, with its expiry in seconds and this owner. Returns
+        the keys of the owner; None if Redis fails."""
+        # Two commands for each key: an owner whose answer was lost finds its keys with the second.
+        asked: list[tuple[str | int, ...]] = []
+        for key, expiry in keys.items():
+            asked += [("set", key, owner, "nx", "ex", int(expiry)), ("get", key)]
         answers = self._ask(*asked) if asked else []
-        return {key for key, answer in zip(keys, answers or [], strict=False) if answer}
+        if answers is None:
+            return None
+        owners = zip(keys, answers[1::2], strict=True)
+        return {key for key, answer in owners if answer == owner.encode()}
 
     def _ask(self, *commands: tuple[str | int, ...]) -> list[Any] | None:
         """The answers to the commands, sent at once; None if Redis fails."""

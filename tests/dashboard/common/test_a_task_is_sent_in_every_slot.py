@@ -4,12 +4,14 @@ worker runs the stage itself at once."""
 from __future__ import annotations
 
 import threading
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
 from django.db import OperationalError
+from kombu.exceptions import OperationalError as BrokerError
 
 from dashboard import scheduler
 from dashboard.common import clock
@@ -153,6 +155,45 @@ def test_a_sender_that_fails_once_sends_the_next_slot(
     sender.stop()
     sender.join(60)
     assert app.sent
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_task_that_could_not_be_sent_is_sent_again_in_the_same_slot(
+    embedded: bool, now: SimpleNamespace, broker: BrokerStatus, settings: LazySettings
+) -> None:
+    settings.EMBEDDED = embedded
+    app, failures = Application(), [BrokerError("gone")] * 3
+    works = {name: task.apply_async for name, task in app.tasks.items()}
+
+    def fail(name: str, **named: Any) -> None:
+        if failures:
+            raise failures.pop()
+        works[name](**named)
+
+    for name, task in app.tasks.items():
+        task.apply_async = partial(fail, name)
+    sender, other = TaskSender(app), TaskSender(app)  # type: ignore[arg-type]
+    for _ in range(3):
+        with pytest.raises(BrokerError):
+            sender.send_due()
+        if not embedded:
+            other.send_due()
+    assert app.sent == []
+    sender.send_due()
+    assert counts(app) == {stage.task: 1 for stage in STAGES}
+
+
+def test_a_slot_is_sent_when_the_answer_of_redis_was_lost(
+    now: SimpleNamespace, broker: BrokerStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, ask = Application(), broker._ask
+    sender, other = TaskSender(app), TaskSender(app)  # type: ignore[arg-type]
+    monkeypatch.setattr(broker, "_ask", lambda *commands: ask(*commands) and None)
+    sender.send_due()
+    monkeypatch.setattr(broker, "_ask", ask)
+    for one in (other, sender, sender):
+        one.send_due()
+    assert counts(app) == {stage.task: 1 for stage in STAGES}
 
 
 def test_a_stage_that_fails_stops_no_other_stage_without_redis(now: SimpleNamespace) -> None:

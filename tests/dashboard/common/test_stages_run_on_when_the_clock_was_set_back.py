@@ -9,7 +9,12 @@ import pytest
 from django.conf import LazySettings
 
 from dashboard.common import clock
-from dashboard.common.job_slots import CLEANUP_EVERY_CLAIMS, is_job_overdue, slot_claim
+from dashboard.common.job_slots import (
+    CLEANUP_EVERY_CLAIMS,
+    MAX_CLOCK_DIFFERENCE_S,
+    is_job_overdue,
+    slot_claim,
+)
 from dashboard.pipeline import STAGES, Stage
 from dashboard.scheduler import TaskSender, is_overdue
 
@@ -91,6 +96,19 @@ def test_slots_that_were_claimed_too_early_are_free_when_their_time_comes(
     time.seconds = began
     run_by(time, 2 * seconds, stage)
     assert run_by(time, seconds, stage) == CLEANUP_EVERY_CLAIMS + 10
+
+
+@pytest.mark.parametrize(("name", "ahead"), [("fold", 600), ("judge", 600), ("retention", 1800)])
+def test_a_stage_runs_on_when_the_clock_has_been_ahead_for_as_long_as_it_is_set_back(
+    name: str, ahead: int, time: Time
+) -> None:
+    stage = next(stage for stage in STAGES if stage.name == name)
+    time.seconds += ahead
+    seconds = int(max(ahead, 2 * stage.every))
+    run_by(time, seconds, stage)
+    time.seconds -= ahead
+    lost = int(MAX_CLOCK_DIFFERENCE_S // stage.every) + 1
+    assert run_by(time, seconds, stage) >= int(seconds // stage.every) - lost
 
 
 def test_a_scheduler_with_a_clock_slightly_ahead_keeps_its_slots(time: Time) -> None:
