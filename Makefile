@@ -107,10 +107,11 @@ calibrate: $(VENV)/.tests  ## error rates and detection of the judge on simulate
 image-check: $(VENV)/.tests  ## the image's recipe in a clean Debian tree, its roles with a report, and `make demo` from a clone (root, minutes)
 	$(BIN)/python -m tests.services $(BIN)/python -m tests.image
 
-fuzz: $(VENV)/.tests  ## a hundred thousand odd calls of the agent, then a million corrupted reports for each stack (about an hour)
+fuzz: $(VENV)/.tests  ## a hundred thousand odd calls of the agent, then a million corrupted reports for each stack and 2,000 generated requests (about an hour)
 	COMPILEWATCH_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/agent/instrument/test_no_argument_reaches_the_job_as_an_exception.py --timeout=7200
 	COMPILEWATCH_TEST_MUTANTS=1000000 COMPILEWATCH_TEST_DATABASE=postgresql $(PYTEST) -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
 	COMPILEWATCH_TEST_MUTANTS=1000000 $(BIN)/python -m pytest -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
+	COMPILEWATCH_TEST_EXAMPLES=2000 $(BIN)/python -m pytest tests/hostile/test_the_schema_describes_the_endpoint.py --timeout=7200
 
 gpu-ranks:  ## the tests that need several GPUs of one machine
 	PYTHONPATH=agents $(PYTHON) -m pytest -c tests/gpu/pytest.ini --rootdir tests/gpu -m ranks tests/gpu

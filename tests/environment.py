@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.flow.migrated import shared_folder
 from tests.long_forms import find_marker
 from tests.machine import need
 
@@ -87,6 +88,7 @@ for name in [
     del os.environ[name]
 
 os.environ["COMPILEWATCH_DATA"] = str(DATA)
+shared_folder()  # before the processes of a parallel run start
 os.environ.setdefault("PLAYWRIGHT_BROWSERS_PATH", str(Path.home() / ".cache" / "ms-playwright"))
 # Agents keep their user data in the run's folder, in every process that a test starts.
 os.environ["XDG_CACHE_HOME"] = str(DATA / "cache")

@@ -72,9 +72,13 @@ class Endpoint:
             return 0, {}
 
 
-def build_past_reports(instance: SimulatedInstance, *, start_minute: int) -> Iterator[Report]:
-    """Yields one window per minute from the instance's first minute to the start of the demo."""
-    for n in range((instance.last_minute or start_minute) - instance.first_minute):
+def build_past_reports(
+    instance: SimulatedInstance, *, start_minute: int, first: int = 1, last: int | None = None
+) -> Iterator[Report]:
+    """Yields one window per minute from the instance's first minute to the start of the demo, or
+    the windows from number `first` to number `last`."""
+    minutes = (instance.last_minute or start_minute) - instance.first_minute
+    for n in range(first - 1, minutes if last is None else min(last, minutes)):
         begin = (instance.first_minute + n) * 60.0
         yield instance.report(seq=n + 1, start=begin, end=begin + 60.0)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert
 from dashboard.projects.models import Project, Role
 from tests.dashboard.ui import factory, stories
-from tests.environment import DATA
+from tests.flow.migrated import use_template
 from tests.machine import chromium
 
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = (
@@ -48,10 +47,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
-    """A file on SQLite, as in production: the live server has its own threads."""
-    database = settings.DATABASES["default"]
-    if database["ENGINE"].endswith("sqlite3"):
-        database.setdefault("TEST", {})["NAME"] = str(Path(DATA) / "tests.sqlite3")
+    """A migrated file, as in production: the live server has its own threads."""
+    use_template(settings.DATABASES["default"])
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """Keeps the copied file; the run's folder is removed anyway."""
+    return True
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from tests.faults.whole_line import WholeLine
 __all__ = ["dashboard"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     """A dashboard for all fault tests of this process."""
     running = Line(tmp_path_factory.mktemp("line"))
@@ -27,7 +27,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     running.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lines]:
     """Dashboards whose processes may die, for all fault tests of this process."""
     with stand_in() as hook:

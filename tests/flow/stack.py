@@ -4,7 +4,6 @@ Redis."""
 from __future__ import annotations
 
 import contextlib
-import functools
 import http.client
 import json
 import os
@@ -25,7 +24,7 @@ from urllib.parse import urlsplit
 import psycopg
 import redis
 
-from tests.flow.migrated import database_migrate, file_migrate
+from tests.flow.migrated import copy_database, copy_file
 from tests.machine import REDIS, need
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -131,15 +130,13 @@ class Stack:
         wait_for("the web process answers", lambda: self.status("/healthz") == 200, seconds=300)
 
     def _migrate(self) -> None:
-        """The first dashboard of a test process runs the migrations; the others start with a copy
-        of its database."""
-        migrate = functools.partial(self.manage, "migrate", "--verbosity=0")
+        """Copies the database that the first process of the run migrated."""
         if self.database == "sqlite":
-            file_migrate(self.folder / "compilewatch.sqlite3", migrate)
+            copy_file(self.folder / "compilewatch.sqlite3")
         elif self.server is POSTGRESQL:
-            database_migrate(self.name, self.server, migrate)
+            copy_database(self.name, self.server)
         else:
-            migrate()
+            self.manage("migrate", "--verbosity=0")
 
     @property
     def roles(self) -> tuple[str, ...]:

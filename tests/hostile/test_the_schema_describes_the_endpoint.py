@@ -4,6 +4,7 @@ documented, and never with a failure."""
 from __future__ import annotations
 
 import json
+import os
 import urllib.request
 
 import schemathesis
@@ -13,7 +14,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.hostile.target import Target
 
-EXAMPLES = 200
+EXAMPLES = int(os.environ.get("COMPILEWATCH_TEST_EXAMPLES", "100"))
 BEYOND_JSON_SCHEMA = (
     b"contains the character U+0000",
     b"expected `int`, got `float`",

@@ -59,11 +59,7 @@ def send(store_reports: Callable[..., Any]) -> Callable[..., None]:
     counted from 1."""
 
     def sent(instance: SimulatedInstance, first: int = 1, last: int = 10_000) -> None:
-        reports = [
-            report
-            for report in build_past_reports(instance, start_minute=NOW_MINUTE)
-            if first <= report.seq[0] <= last
-        ]
+        reports = [*build_past_reports(instance, start_minute=NOW_MINUTE, first=first, last=last)]
         store_reports(Request(VERSION, clock.unix(), instance.identity, reports))
         fold_all()
 

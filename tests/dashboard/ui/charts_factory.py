@@ -30,6 +30,7 @@ from dashboard.fleet.models import (
 )
 from dashboard.fleet.partitions import partitions_ensure
 from dashboard.projects.models import Project
+from tests.dashboard.bulk_insert import insert_rows
 
 GIB = 1 << 30
 ENVIRONMENT = "production"
@@ -163,7 +164,7 @@ def _calls(
             whole.merge(sketch)
             columns = _columns(plan, sketch)
             by_instance.append(
-                RegionMinute(
+                dict(
                     project_id=made.project.pk,
                     day=minute // 1440,
                     instance_id=instance.pk,
@@ -173,7 +174,7 @@ def _calls(
                 )
             )
         by_minute.append(
-            VersionMinute(
+            dict(
                 project_id=made.project.pk,
                 day=minute // 1440,
                 series_id=series.pk,
@@ -182,17 +183,20 @@ def _calls(
             )
         )
         hours.setdefault(minute // 60, (Sketch(), 0))[0].merge(whole)
-    RegionMinute.objects.bulk_create(by_instance, batch_size=500)
-    VersionMinute.objects.bulk_create(by_minute, batch_size=500)
-    VersionHour.objects.bulk_create(
-        VersionHour(
-            project_id=made.project.pk,
-            day=hour // 24,
-            series_id=series.pk,
-            hour=hour,
-            **_columns(plan, sketch),
-        )
-        for hour, (sketch, _) in hours.items()
+    insert_rows(RegionMinute, by_instance)
+    insert_rows(VersionMinute, by_minute)
+    insert_rows(
+        VersionHour,
+        (
+            dict(
+                project_id=made.project.pk,
+                day=hour // 24,
+                series_id=series.pk,
+                hour=hour,
+                **_columns(plan, sketch),
+            )
+            for hour, (sketch, _) in hours.items()
+        ),
     )
 
 
@@ -236,13 +240,19 @@ def _processes(made: Made, version: ModelVersion, plan: Plan, gpu: str, minutes:
         }
 
     first = minutes[0]
-    VersionProcessMinute.objects.bulk_create(
-        VersionProcessMinute(day=minute // 1440, minute=minute, **facts(minute < first + 2, 60.0))
-        for minute in minutes
+    insert_rows(
+        VersionProcessMinute,
+        (
+            dict(day=minute // 1440, minute=minute, **facts(minute < first + 2, 60.0))
+            for minute in minutes
+        ),
     )
-    VersionProcessHour.objects.bulk_create(
-        VersionProcessHour(day=hour // 24, hour=hour, **facts(hour == first // 60, 60.0 * count))
-        for hour, count in sorted(Counter(m // 60 for m in minutes).items())
+    insert_rows(
+        VersionProcessHour,
+        (
+            dict(day=hour // 24, hour=hour, **facts(hour == first // 60, 60.0 * count))
+            for hour, count in sorted(Counter(m // 60 for m in minutes).items())
+        ),
     )
 
 

@@ -30,6 +30,7 @@ from dashboard.fleet.models import (
 )
 from dashboard.fleet.partitions import partitions_ensure
 from dashboard.projects.models import Member, Project, Role
+from tests.dashboard.bulk_insert import insert_rows
 
 GIB = 1 << 30
 RECENT = 16
@@ -152,7 +153,7 @@ def _minutes(
     for minute in minutes:
         level = shape.p50 * (1 + 0.03 * math.sin(minute / 230) + noise.gauss(0, 0.008))
         calls.append(
-            VersionMinute(
+            dict(
                 project_id=owner.pk,
                 day=minute // 1440,
                 series_id=series.pk,
@@ -161,12 +162,13 @@ def _minutes(
             )
         )
         processes.append(_process(owner, version, shape, minute))
-    VersionMinute.objects.bulk_create(calls, batch_size=500)
-    VersionProcessMinute.objects.bulk_create(processes, batch_size=500)
+    insert_rows(VersionMinute, calls)
+    insert_rows(VersionProcessMinute, processes)
     hours = sorted({minute // 60 for minute in minutes})
-    VersionHour.objects.bulk_create(
+    insert_rows(
+        VersionHour,
         [
-            VersionHour(
+            dict(
                 project_id=owner.pk,
                 day=hour // 24,
                 series_id=series.pk,
@@ -174,11 +176,9 @@ def _minutes(
                 **_calls(shape, shape.p50),
             )
             for hour in hours
-        ]
+        ],
     )
-    VersionProcessHour.objects.bulk_create(
-        [_process_hour(owner, version, shape, hour) for hour in hours]
-    )
+    insert_rows(VersionProcessHour, [_process_hour(owner, version, shape, hour) for hour in hours])
 
 
 def _calls(shape: Shape, level: float) -> dict[str, Any]:
@@ -223,10 +223,8 @@ def _process_facts(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _process(
-    owner: Project, version: ModelVersion, shape: Shape, minute: int
-) -> VersionProcessMinute:
-    return VersionProcessMinute(
+def _process(owner: Project, version: ModelVersion, shape: Shape, minute: int) -> dict[str, Any]:
+    return dict(
         project_id=owner.pk,
         day=minute // 1440,
         version_id=version.pk,
@@ -235,10 +233,8 @@ def _process(
     )
 
 
-def _process_hour(
-    owner: Project, version: ModelVersion, shape: Shape, hour: int
-) -> VersionProcessHour:
-    return VersionProcessHour(
+def _process_hour(owner: Project, version: ModelVersion, shape: Shape, hour: int) -> dict[str, Any]:
+    return dict(
         project_id=owner.pk,
         day=hour // 24,
         version_id=version.pk,
