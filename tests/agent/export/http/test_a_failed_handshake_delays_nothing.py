@@ -78,16 +78,19 @@ def test_pending_windows_arrive_once_a_good_server_is_reachable(
         calls, seconds, failures, counted = json.loads(done.stdout)
         assert seconds < EXIT_SECONDS * MARGIN
         assert failures == counted > 4
-        [line] = done.stderr.splitlines()
         advice = (
             CERTIFICATE
             if kind in ("expired", "signed by no authority", "for another host")
             else TLS
         )
+        lines = done.stderr.splitlines()
+        [line] = [line for line in lines if line.endswith(advice)]
         assert line.startswith(
             "compilewatch: the reports of this process do not reach the dashboard ("
         )
         assert line.endswith(f"); they are kept and retried; {advice}")
+        # On a busy machine a handshake can also exceed its 0.3 s.
+        assert all(other.endswith(TLS) for other in lines if other != line)
         assert dashboard.requests == []
         good = certificate(tmp_path, "localhost", NOW + DAY)
         monkeypatch.setenv("SSL_CERT_FILE", str(good))
