@@ -15,10 +15,12 @@ from pytest_django.live_server_helper import LiveServer
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert
 from dashboard.projects.models import Project, Role
+from tests.dashboard.conftest import cheap_passwords
 from tests.dashboard.ui import factory, stories
 from tests.flow.migrated import use_template
 from tests.machine import chromium
 
+__all__ = ["cheap_passwords"]
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = (
     "1"  # Playwright's event loop runs in the thread that sets up the database
 )

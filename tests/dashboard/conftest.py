@@ -55,7 +55,7 @@ def django_db_keepdb() -> bool:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _passwords_are_cheap() -> Iterator[None]:
+def cheap_passwords() -> Iterator[None]:
     """Argon2 as in production, at its lowest cost: each test creates accounts, and at full cost
     each account took a quarter of a second of all cores."""
     with pytest.MonkeyPatch.context() as patch:

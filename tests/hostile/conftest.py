@@ -22,7 +22,7 @@ project = Project.objects.get(slug="flow")
 revoked = key_create(project=project)
 key_revoke(key=revoked[0])
 slow = project_create(name="Slow", slug="slow")
-slow.settings = {"reports_per_second": 20}
+slow.settings = {"reports_per_second": 2}
 slow.save()
 made = {
     "revoked": revoked[1],
