@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.flow.migrated import shared_folder
+from tests.flow.database_templates import shared_folder
 from tests.long_forms import find_marker
 from tests.machine import need
 

@@ -17,7 +17,7 @@ from dashboard.alerts.models import Alert
 from dashboard.projects.models import Project, Role
 from tests.dashboard.conftest import cheap_passwords
 from tests.dashboard.ui import factory, stories
-from tests.flow.migrated import use_template
+from tests.flow.database_templates import use_template
 from tests.machine import chromium
 
 __all__ = ["cheap_passwords"]

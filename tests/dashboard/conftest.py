@@ -34,7 +34,7 @@ from dashboard.projects.services import key_create, member_add, project_create
 from tests.dashboard import table_cleanup
 from tests.dashboard.page_source import unwrap_response
 from tests.dashboard.requests import request_make
-from tests.flow.migrated import use_template
+from tests.flow.database_templates import use_template
 
 PASSWORD = "correct horse battery staple"
 

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import psycopg
 import redis
 
-from tests.flow.migrated import copy_database, copy_file
+from tests.flow.database_templates import copy_database, copy_file
 from tests.machine import REDIS, need
 
 REPOSITORY = Path(__file__).resolve().parents[2]
