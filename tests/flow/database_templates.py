@@ -18,7 +18,7 @@ from typing import Any
 
 import psycopg
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 _SHARED = "COMPILEWATCH_TEST_SHARED"
 
 

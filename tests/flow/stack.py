@@ -24,10 +24,9 @@ from urllib.parse import urlsplit
 import psycopg
 import redis
 
-from tests.flow.database_templates import copy_database, copy_file
+from tests.flow.database_templates import REPOSITORY, copy_database, copy_file
 from tests.machine import REDIS, need
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 # Redis has 16 databases; each parallel test process clears its own.
 SIDE_BY_SIDE = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 REDIS_URL = REDIS._replace(path=f"/{9 + SIDE_BY_SIDE % 7}").geturl()
