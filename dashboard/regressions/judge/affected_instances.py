@@ -25,6 +25,7 @@ import math
 from collections.abc import Mapping
 
 from dashboard.regressions.judge.before_after import DAY_MINUTES
+from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Stratum
 from dashboard.regressions.judge.instance_windows import (
     Instances,
@@ -36,6 +37,10 @@ from dashboard.regressions.judge.instance_windows import (
 from dashboard.regressions.judge.rate_ratio import Rate, RateSeries, Sums, estimate_rate
 from dashboard.regressions.judge.reading_state import Reading
 from dashboard.regressions.judge.settings import AffectedMetric, Settings
+
+FULL_HOLD_RISE = 1 / 60
+"""A rise of the share in units of which the hold time shrinks: bursts of errors reach 5%, so half
+of all calls need no long hold time."""
 
 
 class AffectedSeries:
@@ -68,10 +73,13 @@ class AffectedSeries:
         sums: dict[Stratum, Sums] = {}
         for (stratum, _), cell in rows.items():
             base_calls, base_events = self._take_baseline(stratum, minute, cell)
+            candidate = cell.candidate
+            if self.metric.from_start and cell.young:
+                candidate = candidate + cell.young
             cand_calls, cand_events = add_rows(
-                self.candidate, stratum, minute, cell.candidate, self.metric
+                self.candidate, stratum, minute, candidate, self.metric
             )
-            called = called or bool(cell.candidate)
+            called = called or bool(candidate)
             found = sums.get(stratum)
             if found is None:
                 found = sums[stratum] = Sums()
@@ -178,7 +186,7 @@ class AffectedSeries:
         """The instance rule. It needs no statistics, so both levels of certainty agree."""
         return bool(self.affected) and not self.baseline_suspected
 
-    def read(self, comparisons: int, closely: bool) -> Reading:
+    def read(self, budget: ErrorBudget, closely: bool) -> Reading:
         """Regressed if instances are affected and none of the baseline's is suspected, or if the
         rate rose by at least the smallest effect."""
         shows = self.shows()
@@ -186,10 +194,8 @@ class AffectedSeries:
         fresh = bool(self.fresh) or not shows
         if not shows and self.compares_rates and self.rates.window.has_risen(self.metric):
             rate = self.rate
-            leaning = self.rates.exceeds(rate, self._settings.watch_alpha, comparisons)
-            regressed = leaning and self.rates.exceeds(
-                rate, self._settings.roll_back_alpha, comparisons
-            )
+            leaning = self.rates.exceeds(rate, self.rates.tail(budget, "watch"))
+            regressed = leaning and self.rates.exceeds(rate, self.rates.tail(budget, "roll_back"))
             fresh = self.rates.newest.has_risen(self.metric, 0.5)
         calm = self._calm_minutes
         recovered = calm > 0 and calm + self.metric.window_minutes > self._recent_minutes
@@ -201,6 +207,7 @@ class AffectedSeries:
             recovered=recovered,
             relapsed=regressed,
             fresh=fresh,
+            size=self.rates.rise() / FULL_HOLD_RISE if leaning else 1.0,
         )
 
     def undecided(self) -> bool:

@@ -10,9 +10,9 @@ Invariants:
   the time of the evaluation;
 - warm-up calls count for adoption and for the lifetimes of the arms, but are never compared;
 - only outermost regions are compared;
-- minutes before the deployment contain the baseline only, and are used only by a comparison
-  `with_past`;
-- the error budget is shared by `comparisons`: judged metrics times outermost regions.
+- minutes before the deployment contain the baseline only: the past of its nodes. Only a comparison
+  `with_past` keeps them minute by minute;
+- all metrics and outermost regions share one `error_budget`.
 
 Source: the procedure is this project's own; the statistics are in `pooled_estimate`, `rate_ratio`
 and `before_after`.
@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from dashboard.regressions.judge.environment_diff import Difference
+from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import Arm, InstanceMinute
 from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 from dashboard.regressions.judge.process.series import ProcessTracks
@@ -112,6 +113,7 @@ class Comparison:
         self, deployed_minute: int, settings: Settings = PRODUCTION, *, with_past: bool = False
     ) -> None:
         self.settings = settings
+        self._budget = settings.budget()
         self.deployed_minute = deployed_minute
         self.minute: int | None = None
         self.regions: dict[str, Region] = {}
@@ -150,13 +152,12 @@ class Comparison:
             )
         self.minute = minute
         if minute < self.deployed_minute:
-            if self.with_past:
-                self._add_past(minute, rows, states)
+            self._add_past(minute, rows, states)
             return
         rows = list(rows)
         self.adoption.add(minute, rows)
         regions = self._collect(minute, rows)
-        self.process.add(minute, states, self.comparisons)
+        self.process.add(minute, states, self.budget)
         if regions:
             self._compare(minute, regions)
 
@@ -167,8 +168,9 @@ class Comparison:
         states: Iterable[InstanceProcessMinute],
     ) -> None:
         for region in self._collect(minute, (row for row in rows if row.arm == "baseline")):
-            region.remember(minute)
-        self.process.remember(minute, (state for state in states if state.arm == "baseline"))
+            region.remember(minute, self.with_past)
+        if self.with_past:
+            self.process.remember(minute, (state for state in states if state.arm == "baseline"))
 
     def _compare(self, minute: int, regions: list[Region]) -> None:
         """Closes the minute of the regions with calls, then updates the verdict."""
@@ -178,13 +180,12 @@ class Comparison:
         ago = minute - last if last is not None else None
         lately = ago is not None and ago < self.settings.bin_minutes[1]
         self.side_by_side_minutes += lately and self.lives["candidate"].last_steady == minute
-        comparisons = self.comparisons
         before = self._past_calls()
-        compared = [region.close(minute, ago, comparisons, self.with_past) for region in regions]
+        compared = [region.close(minute, ago, self.budget, self.with_past) for region in regions]
         if any(compared):
             self.last_compared = minute
         self.same_host_minutes += self._past_calls() > before
-        if self.lives["candidate"].last_steady == minute:
+        if self.lives["candidate"].last == minute:
             for region in self.regions.values():
                 region.end_if_quiet(minute)
             self.policy.step(
@@ -206,23 +207,24 @@ class Comparison:
                 continue
             steady = minute - row.first_minute >= warm_up
             arms.add((row.arm, steady))
-            if not steady:
+            if not steady and row.arm == "baseline":
                 continue
             name = row.region
             region = touched.get(name)
             if region is None:
                 region = regions.get(name) or Region(name, self.settings)
                 touched[name] = regions[name] = region
-            region.collect(row)
+            region.collect(row, steady)
         for arm, steady in arms:
             self.lives[arm].seen(minute, steady)
         return list(touched.values())
 
     @property
-    def comparisons(self) -> int:
-        """Number of comparisons that share the error budget: judged metrics times outermost
-        regions."""
-        return self.settings.judged_metrics * max(1, len(self.regions))
+    def budget(self) -> ErrorBudget:
+        """The error budget that all metrics and outermost regions share."""
+        if self._budget.regions != max(1, len(self.regions)):
+            self._budget = self.settings.budget(len(self.regions))
+        return self._budget
 
     def drifted(self) -> list[SelfDrift]:
         """Drifts of the candidate from its own first day, by region."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dashboard.regressions.judge.affected_instances import AffectedSeries
+from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import stratum_name
 from dashboard.regressions.judge.instance_windows import InstanceWindows
 from dashboard.regressions.judge.pooled_estimate import log_to_change
@@ -39,14 +40,14 @@ def count_row(
     series: AffectedSeries,
     track: Track,
     settings: Settings,
-    comparisons: int,
+    budget: ErrorBudget,
     judged: bool,
     verdict: Verdict,
 ) -> Evidence:
     """The row of a count: shares of calls over the last minutes, and the number of affected
     instances."""
     metric, rate = series.metric, series.rate
-    margin = rate.margin(series.rates.tail(settings.roll_back_alpha, comparisons)) if rate else 0.0
+    margin = rate.margin(series.rates.tail(budget, "roll_back")) if rate else 0.0
     label, reason = count_label(series, track, rate, margin)
     row = Evidence(
         **build_heading(region, metric, track, judged, verdict),

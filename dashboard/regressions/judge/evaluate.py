@@ -130,7 +130,9 @@ def evaluate_comparison(
         else None,
         evidence=tuple(rows),
         confidence=Confidence(
-            settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons
+            settings.roll_back_alpha,
+            settings.watch_alpha,
+            len(settings.metrics) * comparison.budget.regions,
         ),
         transitions=transitions,
         rows_ignored=rows_ignored,
@@ -181,7 +183,7 @@ def _bounds_and_look(
 
 def list_evidence(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
     """Evidence rows of the regions by name, then of the processes."""
-    settings, budget = comparison.settings, comparison.comparisons
+    settings, budget = comparison.settings, comparison.budget
     regions = [comparison.regions[name] for name in sorted(comparison.regions)]
     rows = [
         row

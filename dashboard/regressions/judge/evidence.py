@@ -8,9 +8,11 @@ from typing import Any
 
 from dashboard.regressions.judge.buckets import find_bucket
 from dashboard.regressions.judge.count_evidence import NO_INTERVAL, build_heading, count_row
+from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.explained_by import attribute_causes
 from dashboard.regressions.judge.inputs import Stratum, stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.level_reading import find_shown, is_alone
 from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change, log_to_level
 from dashboard.regressions.judge.region_state import Region, Series
@@ -29,7 +31,7 @@ MOST_DOTS = 100
 
 
 def build_region_evidence(
-    region: Region, settings: Settings, comparisons: int, verdict: Verdict
+    region: Region, settings: Settings, budget: ErrorBudget, verdict: Verdict
 ) -> list[Evidence]:
     """One row per metric that is judged, or that has data and accompanies a judged one."""
     rows = []
@@ -40,9 +42,9 @@ def build_region_evidence(
         if isinstance(series, RatioSeries):
             if not series.metric.leads and not series.reported:
                 continue
-            rows.append(ratio_row(region, series, track, settings, comparisons, judged, verdict))
+            rows.append(ratio_row(region, series, track, settings, budget, judged, verdict))
         else:
-            rows.append(count_row(region, series, track, settings, comparisons, judged, verdict))
+            rows.append(count_row(region, series, track, settings, budget, judged, verdict))
     muted = {series.metric.name for series, _ in region.entries if series.metric.muted}
     if region.quiet:
         rows = [replace(row, reason="not_called", drives=False) for row in rows]
@@ -55,17 +57,14 @@ def ratio_row(
     series: RatioSeries,
     track: Track,
     settings: Settings,
-    comparisons: int,
+    budget: ErrorBudget,
     judged: bool,
     verdict: Verdict,
 ) -> Evidence:
     """The row of a level."""
-    metric, estimate = series.metric, None if series.is_within_bucket else series.estimate
-    margin = (
-        estimate.margin(settings.roll_back_alpha / (2 * comparisons * metric.doublings))
-        if estimate
-        else 0.0
-    )
+    metric, finding = series.metric, find_shown(series, budget)
+    estimate = None if finding is None or series.is_within_bucket else finding.estimate
+    margin = finding.margin if finding and estimate else 0.0
     label, reason = ratio_label(series, margin)
     strata = strata_changes(series.estimate)
     return Evidence(
@@ -90,7 +89,7 @@ def ratio_row(
         layouts=series.layouts,
         causes={},
         dots=() if series.is_within_bucket else ratio_dots(series),
-        alone=label == "REGRESSED" and series.alone,
+        alone=label == "REGRESSED" and estimate is not None and is_alone(series, estimate),
     )
 
 

@@ -76,6 +76,8 @@ class CellRows:
     traffic: Traffic
     baseline: list[InstanceMinute] = field(default_factory=list)
     candidate: list[InstanceMinute] = field(default_factory=list)
+    young: list[InstanceMinute] = field(default_factory=list)
+    """Rows of candidate instances in their warm-up. Only metrics `from_start` read them."""
     gone: bool = False
     """True if the baseline has ended in this stratum: the candidate is compared with the past of
     its hosts."""

@@ -1,19 +1,16 @@
 """Level ratio: running state of a compared level, as a stratified log ratio of instances.
 
 Algorithm: cells (`matched_cell`) give differences of log levels from the baseline's mean. They are
-averaged per instance; buckets have the weight of the baseline's traffic. One number per instance
-enters the estimate with a moderated t-interval (`pooled_estimate`). Where the baseline has ended,
-each host is compared with its own past (`before_after`).
-
-A change counts if all of it is at least the smallest effect and its interval excludes zero.
-The interval has a Bonferroni correction over comparisons and `doublings` of the data, for the
-evaluation at each minute. It is calibrated, not proven.
+averaged per instance; buckets have the weight of the baseline's traffic. What the past of an
+instance's node explains is subtracted (`node_past`). One number per instance enters the estimate
+with a moderated t-interval (`pooled_estimate`). Where the baseline has ended, each host is compared
+with its own past (`before_after`).
 
 Invariants:
 
 - an instance counts from `instance_minutes` matched minutes;
 - hold times never count a minute of overlapping bins twice;
-- a change that buckets hide, or one instance accounts for, is not regressed.
+- the state holds no verdict: `level_reading` tests it.
 
 Source: stratified comparison with empirical Bayes variance (Smyth, 2004).
 """
@@ -31,22 +28,32 @@ from dashboard.regressions.judge.before_after import (
     sum_totals,
 )
 from dashboard.regressions.judge.buckets import separates
-from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
+from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum, stratum_name
 from dashboard.regressions.judge.matched_cell import MatchedCell
+from dashboard.regressions.judge.node_groups import Levels, group_nodes
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     Group,
     Total,
     Unit,
     combine,
-    group,
     make_host_group,
     pool_change,
-    pool_without_worst,
     prior_at,
+    regroup,
 )
-from dashboard.regressions.judge.reading_state import CALM, Reading
+from dashboard.regressions.judge.serial_noise import (
+    HOUR_MINUTES,
+    LONG_WINDOW_SHARE,
+    MAX_INFLATION,
+    SerialNoise,
+    excess_variance,
+)
 from dashboard.regressions.judge.settings import RatioMetric, Settings
+from dashboard.regressions.judge.trailing_window import Snapshots
+
+TEST_INTERVAL_MINUTES = 5
+"""Minutes between two evaluations of trailing windows and of single cohorts."""
 
 
 class RatioSeries:
@@ -54,18 +61,29 @@ class RatioSeries:
 
     def __init__(self, metric: RatioMetric, settings: Settings) -> None:
         self.metric = metric
+        self.settings = settings
+        self.effect = math.log1p(metric.smallest_effect)
+        self.growth = metric.prior_variance[0][1] / metric.prior_variance[-1][1]
+        """Growth of the information from the first estimate to the last one."""
+        self.windows = settings.trailing_minutes
         self.cells: dict[CellKey, MatchedCell] = {}
+        self.groups: list[Group] = []
         self.matched_minutes = 0
         self.recent: deque[tuple[int, float]] = deque()
-        self._settings = settings
+        self.trailing: dict[int, Estimate] = {}
+        """Estimates of trailing windows that are worse, by length."""
+        self.cohorts: dict[str, Estimate] = {}
+        """Estimates of single strata and buckets, by name, if there are several and any of them is
+        worse."""
         self._strata: dict[Stratum, list[MatchedCell]] = {}
-        self._effect = math.log1p(metric.smallest_effect)
-        self._groups: list[Group] = []
         self._ages: list[int] = []
         self._estimate: Estimate | None = None
         self._covered = -1
         self._slope = 0.0
         self._recent_minutes = 0
+        self._noise = SerialNoise()
+        self._snapshots = Snapshots(settings.trailing_minutes)
+        self._tested_at = -TEST_INTERVAL_MINUTES
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
         """Adds a minute. Returns the number of matched minutes that it completes."""
@@ -80,10 +98,10 @@ class RatioSeries:
             cell = self._cell(key, cell_rows)
             if cell_rows.gone:
                 closed = compare_with_past(
-                    cell.places, minute, cell_rows, self.metric, self._slope, self._settings
+                    cell.places, minute, cell_rows, self.metric, self._slope, self.settings
                 )
             else:
-                closed = cell.add(minute, cell_rows, self.metric, self._settings)
+                closed = cell.add(minute, cell_rows, self.metric, self.settings)
                 if cell_rows.loads:
                     add_past(cell.places, minute, cell_rows, self.metric)
             if closed is not None:
@@ -96,17 +114,26 @@ class RatioSeries:
             self._covered = minute
             self._remember(longest, math.fsum(changes) / math.fsum(weights))
             self._group()
+            if self._snapshots.take(minute, self.cells.values()):
+                self._measure_noise(minute)
+            if minute - self._tested_at >= TEST_INTERVAL_MINUTES:
+                self._tested_at = minute
+                self.trailing = self._estimate_windows(minute)
+                self.cohorts = self._estimate_cohorts()
         return longest
 
     def remember(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
         """Adds a minute of the baseline before the deployment."""
         for key, cell_rows in rows.items():
-            add_past(self._cell(key, cell_rows).places, minute, cell_rows, self.metric)
+            cell = self._cell(key, cell_rows)
+            cell.past.add(minute, cell_rows.baseline, self.metric, self.settings.bin_calls)
+            if cell_rows.loads:
+                add_past(cell.places, minute, cell_rows, self.metric)
 
     def _cell(self, key: CellKey, rows: CellRows) -> MatchedCell:
         cell = self.cells.get(key)
         if cell is None:
-            cell = self.cells[key] = MatchedCell(rows.traffic)
+            cell = self.cells[key] = MatchedCell(rows.traffic, self._noise)
             self._strata.setdefault(key[0], []).append(cell)
             if self.metric.of_buckets:
                 cell.bounds = next((row.bounds for row in (*rows.candidate, *rows.baseline)), None)
@@ -133,18 +160,33 @@ class RatioSeries:
             cell.baseline_reports and not cell.candidate_reports for cell in self.cells.values()
         )
 
+    def _measure_noise(self, minute: int) -> None:
+        for stratum, base, cand in self._snapshots.list_hours(minute, self._strata):
+            if len(base) > 1:
+                self._noise.add(stratum, base, 1.0 - 1.0 / len(base))
+            elif base:
+                self._noise.add(stratum, cand, 2.0)
+
     def _remember(self, minutes: int, change: float) -> None:
         self.matched_minutes += minutes
         self.recent.append((minutes, minutes * change))
         self._recent_minutes += minutes
-        while self._recent_minutes - self.recent[0][0] >= self._settings.recent_minutes:
+        while self._recent_minutes - self.recent[0][0] >= self.settings.recent_minutes:
             self._recent_minutes -= self.recent.popleft()[0]
 
     def _group(self) -> None:
-        groups: list[Group] = []
         ages: list[int] = []
-        least = self._settings.instance_minutes
-        for stratum, cells in self._strata.items():
+        self.groups = self._groups_of(self._strata, ages)
+        self._ages, self._estimate = ages, None
+
+    def _groups_of(
+        self, strata: Mapping[Stratum, list[MatchedCell]], ages: list[int]
+    ) -> list[Group]:
+        """The groups of these cells. Collects the ages of the candidate's instances."""
+        least = self.settings.instance_minutes
+        beside: dict[Stratum, tuple[Levels, Levels]] = {}
+        hosts_of: dict[Stratum, Levels] = {}
+        for stratum, cells in strata.items():
             cand = average_differences(
                 [(cell.traffic.baseline, cell.candidate) for cell in cells], least, ages
             )
@@ -156,12 +198,13 @@ class RatioSeries:
                 else None
             )
             if base and cand:
-                groups.append(group(stratum, base, cand))
+                beside[stratum] = base, cand
             past = [(cell.traffic.baseline, self.past_of(cell)) for cell in cells if cell.places]
             hosts = average_differences(past, least, ages) if past else None
             if hosts:
-                groups.append(make_host_group(stratum, hosts))
-        self._groups, self._ages, self._estimate = groups, ages, None
+                hosts_of[stratum] = hosts
+        groups = group_nodes(beside, strata, self.metric, self.settings)
+        return groups + [make_host_group(stratum, hosts) for stratum, hosts in hosts_of.items()]
 
     def past_of(self, cell: MatchedCell) -> dict[Unit, Total]:
         """The candidate's sums, by host, compared with the past of the same hosts in a cell."""
@@ -171,7 +214,7 @@ class RatioSeries:
     def layouts(self) -> tuple[Layout, ...]:
         """Layouts of the comparison, most informative first."""
         weights: dict[Layout, float] = {}
-        for part in self._groups:
+        for part in self.groups:
             aligned = any(
                 place.aligned
                 for cell in self._strata[part.stratum]
@@ -192,50 +235,91 @@ class RatioSeries:
     def estimate(self) -> Estimate | None:
         """The change with its error. Computed on demand, because most minutes show no change at
         all."""
-        if self._estimate is None and self._groups:
-            prior = prior_at(self.metric.prior_variance, sum(self._ages) / len(self._ages))
-            self._estimate = combine(
-                self._groups, prior, self._settings.prior_df, self.metric.day_variance
-            )
+        if self._estimate is None and self.groups:
+            self._estimate = self._combine(self.groups, self._ages)
         return self._estimate
+
+    def estimate_without(self, stratum: Stratum, unit: Unit) -> Estimate | None:
+        """The change without one instance; None without another one."""
+        groups = []
+        for part in self.groups:
+            if part.stratum == stratum and unit in part.candidate:
+                rest = {name: value for name, value in part.candidate.items() if name != unit}
+                if rest:
+                    groups.append(regroup(part, rest))
+            else:
+                groups.append(part)
+        return self._combine(groups, self._ages) if groups else None
+
+    def _combine(self, groups: list[Group], ages: list[int]) -> Estimate:
+        age, assumed = sum(ages) / len(ages), self._assumed_noise
+        prior = prior_at(self.metric.prior_variance, age)
+        prior += excess_variance(self._hour_variance, assumed, age)
+        return combine(groups, prior, self.metric.prior_df, self.metric.day_variance)
+
+    @property
+    def _assumed_noise(self) -> float:
+        return self.metric.own_share * prior_at(self.metric.prior_variance, HOUR_MINUTES)
+
+    @property
+    def _hour_variance(self) -> float:
+        return self._noise.hour_variance(self._assumed_noise, self.metric.prior_df)
+
+    @property
+    def minute_noise(self) -> float:
+        """Standard deviation of one instance between minutes."""
+        return math.sqrt(MAX_INFLATION * self._hour_variance)
 
     def recent_change(self) -> float | None:
         """The mean change over the last half hour of data; None before that much data exists."""
-        if self._recent_minutes < self._settings.recent_minutes:
+        if self._recent_minutes < self.settings.recent_minutes:
             return None
         return math.fsum([entry[1] for entry in self.recent]) / self._recent_minutes
 
-    def read(self, comparisons: int, closely: bool) -> Reading:
-        """The current reading. With `closely`, the most recent data is read even if nothing is
-        regressed."""
-        if not self._groups:
-            return CALM
-        large = pool_change(self._groups) >= self._effect
-        if not large and not closely:
-            return CALM
-        leaning = large and self._exceeds(self._settings.watch_alpha, comparisons)
-        sure = leaning and self._exceeds(self._settings.roll_back_alpha, comparisons)
-        narrow = leaning and (self.is_single_instance or self.alone)
+    def _estimate_windows(self, minute: int) -> dict[int, Estimate]:
+        """The trailing windows that are worse, if the last half hour is worse at all."""
         recent = self.recent_change()
-        seen = not (leaning and self.is_within_bucket)
-        return Reading(
-            regressed=sure and seen and not narrow,
-            leaning=leaning and seen,
-            recovered=recent is not None and recent < self._effect / 2,
-            relapsed=recent is not None and recent >= self._effect and seen,
-            narrow=narrow and seen,
-        )
+        if recent is None or recent < self.effect / 2:
+            return {}
+        found = {}
+        for window in self.windows:
+            groups = self._snapshots.groups(minute, window, self._strata)
+            if groups and pool_change(groups) >= self.effect:
+                part = 1.0 if window <= HOUR_MINUTES else LONG_WINDOW_SHARE
+                found[window] = combine(groups, part * self._hour_variance, self.metric.prior_df)
+        return found
 
-    def lasting(self, reading: Reading) -> Reading:
-        """The reading if most of the last half hour shows the change, else a calm one: one
-        compilation moves the mean for hours."""
-        shown = sum(
-            minutes for minutes, change in self.recent if change >= minutes * self._effect / 2
-        )
-        if 4 * shown >= 3 * max(self._recent_minutes, self._settings.matched_minutes):
-            return reading
-        return reading._replace(
-            regressed=False, leaning=False, recovered=True, relapsed=False, narrow=False
+    def _estimate_cohorts(self) -> dict[str, Estimate]:
+        """Single strata, and single buckets over all strata, if any of them is worse."""
+        subsets: dict[str, dict[Stratum, list[MatchedCell]]] = {}
+        buckets: dict[str, dict[Stratum, list[MatchedCell]]] = {}
+        for (stratum, bucket), cell in self.cells.items():
+            subsets.setdefault(stratum_name(stratum), {}).setdefault(stratum, []).append(cell)
+            buckets.setdefault(bucket, {}).setdefault(stratum, []).append(cell)
+        cohorts = (subsets if len(subsets) > 1 else {}) | (buckets if len(buckets) > 1 else {})
+        if not any(
+            self._is_worse(cells) for strata in cohorts.values() for cells in strata.values()
+        ):
+            return {}
+        found = {}
+        for name, strata in cohorts.items():
+            ages: list[int] = []
+            groups = self._groups_of(strata, ages)
+            if groups:
+                found[name] = self._combine(groups, ages)
+        return found
+
+    def _is_worse(self, cells: list[MatchedCell]) -> bool:
+        """True if the candidate's mean difference in these cells is at least the smallest
+        effect."""
+        totals = [
+            total
+            for cell in cells
+            for total in (*cell.candidate.values(), *self.past_of(cell).values())
+        ]
+        minutes = sum(total.minutes for total in totals)
+        return bool(minutes) and (
+            math.fsum(total.difference for total in totals) >= self.effect * minutes
         )
 
     @property
@@ -262,35 +346,13 @@ class RatioSeries:
                 shown += difference
             else:
                 hides = True
-        return hides and shown < self._effect * all_minutes
-
-    @property
-    def is_single_instance(self) -> bool:
-        """True if the candidate has a single instance with too few minutes to separate its version
-        from its machine's neighbours."""
-        return (
-            self.matched_minutes < self._settings.lone_minutes
-            and sum(len(part.candidate) for part in self._groups) == 1
-        )
-
-    @property
-    def alone(self) -> bool:
-        """True if one of several instances accounts for nearly all of the change. The cause is then
-        more often its machine than its version."""
-        rest = pool_without_worst(self._groups)
-        return rest is not None and rest < self._settings.others_share * pool_change(self._groups)
-
-    def _exceeds(self, alpha: float, comparisons: int) -> bool:
-        estimate = self.estimate
-        return estimate is not None and estimate.delta > estimate.margin(
-            alpha / (2 * comparisons * self.metric.doublings)
-        )
+        return hides and shown < self.effect * all_minutes
 
     def bound(self) -> float | None:
         """The largest change that the data does not rule out, on the log scale; None without an
         estimate."""
         estimate = self.estimate
-        return estimate.delta + estimate.margin(self._settings.healthy_alpha) if estimate else None
+        return estimate.delta + estimate.margin(self.settings.healthy_alpha) if estimate else None
 
     def tolerable(self) -> bool:
         """True if that bound is below the tolerated change."""

@@ -25,7 +25,9 @@ import math
 from dashboard.regressions.judge.before_after import HostHistories
 from dashboard.regressions.judge.buckets import Bounds
 from dashboard.regressions.judge.inputs import CellRows, InstanceMinute, Traffic
+from dashboard.regressions.judge.node_past import NodePast
 from dashboard.regressions.judge.pooled_estimate import Total, Unit, evict_units
+from dashboard.regressions.judge.serial_noise import SerialNoise
 from dashboard.regressions.judge.settings import RatioMetric, Settings
 
 Pending = dict[Unit, tuple[list[float], list[int]]]
@@ -46,17 +48,22 @@ class MatchedCell:
         "bounds",
         "candidate",
         "candidate_reports",
+        "nodes",
+        "past",
         "places",
         "traffic",
     )
 
-    def __init__(self, traffic: Traffic) -> None:
+    def __init__(self, traffic: Traffic, noise: SerialNoise) -> None:
         self.traffic = traffic
         self.bounds: Bounds | None = None
         self.both_called = self.baseline_reports = self.candidate_reports = False
         self.baseline: dict[Unit, Total] = {}
         self.candidate: dict[Unit, Total] = {}
         self.places: HostHistories = {}
+        self.past = NodePast(noise)
+        self.nodes: dict[Unit, str] = {}
+        """The node of every instance with matched minutes; empty if not reported."""
         self._base: Pending = {}
         self._cand: Pending = {}
         self._opened = self._span = self._step = 0
@@ -66,6 +73,8 @@ class MatchedCell:
     ) -> tuple[int, float] | None:
         """Adds a minute. Returns the bin's span and the candidate's mean difference if the minute
         closes a bin, else None."""
+        self._locate(rows.baseline, self.baseline)
+        self._locate(rows.candidate, self.candidate)
         if rows.baseline and rows.candidate and not (self._base and self._cand):
             # Most cells have enough calls in every minute, so nothing has to be merged.
             base = compute_minute_levels(rows.baseline, metric, settings.bin_calls)
@@ -76,6 +85,12 @@ class MatchedCell:
                 self._discard()
                 return 1, self._close(minute, 1, base, cand)
         return self._gather(minute, rows, metric, settings)
+
+    def _locate(self, rows: list[InstanceMinute], known: dict[Unit, Total]) -> None:
+        """Records the nodes of instances. An instance keeps the node of its first minutes."""
+        for row in rows:
+            if row.unit not in known:
+                self.nodes[row.unit] = row.host
 
     def _gather(
         self, minute: int, rows: CellRows, metric: RatioMetric, settings: Settings

@@ -14,7 +14,7 @@ class Metric:
     `leads` marks call time, the reference for missing data, mix shifts and the next step.
     `watch_minutes` replaces the setting of that name where a burst must not be enough. `only_with`
     names a value that a region must report before the metric is evaluated. `follows` names the
-    metrics that explain this one.
+    metrics that explain this one. `weight` is the part of the error budget: see `error_budget`.
     """
 
     name: str
@@ -26,3 +26,4 @@ class Metric:
     hold_minutes: int = 10
     watch_minutes: int | None = None
     muted: bool = False
+    weight: float = 1.0

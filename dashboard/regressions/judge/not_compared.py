@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 
 from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.evidence import baseline_levels, find_judged_level
 from dashboard.regressions.judge.inputs import CellKey, Layout, Stratum, Traffic, stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.level_reading import find_shown
 from dashboard.regressions.judge.pooled_estimate import log_to_change, t_quantile
 from dashboard.regressions.judge.region_state import Region
 from dashboard.regressions.judge.result import (
@@ -232,19 +234,19 @@ def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
         step
         for _, series in judged_levels(comparison)
         if series.estimate
-        for step in estimate_more_instances(series, comparison.comparisons, settings)
+        for step in estimate_more_instances(series, comparison.budget, settings)
     ]
     return min(steps, key=lambda step: (step.visible or 0.0, step.arm, step.stratum), default=None)
 
 
 def estimate_more_instances(
-    series: RatioSeries, comparisons: int, settings: Settings, count: int = 2
+    series: RatioSeries, budget: ErrorBudget, settings: Settings, count: int = 2
 ) -> list[NextStep]:
     """The detectable change with `count` more instances in each stratum and arm."""
-    estimate = series.estimate
-    if estimate is None:
+    finding = find_shown(series, budget)
+    if finding is None:
         return []
-    tail = settings.roll_back_alpha / (2 * comparisons * series.metric.doublings)
+    estimate, tail = finding.estimate, finding.tail
     weight = sum(1.0 / group.k for group in estimate.groups)
     steps = []
     for group in estimate.groups:

@@ -1,8 +1,13 @@
 """Pooled estimate: from one number per instance to a change with its interval.
 
 Algorithm: fixed-effect, inverse-variance pooling of strata. Each group has the difference of its
-arms' means and `k`, the variance of that difference per unit of variance between instances. The
-change is the mean of the differences, weighted by 1/k.
+arms and `k`, the variance of that difference per unit of variance between instances. The change is
+the mean of the differences, weighted by 1/k.
+
+Within a stratum, the difference is the generalized least squares estimate of one mean and one
+change. The variance of an instance has a part of its own and a part that all instances on its node
+share. Both versions on one node therefore form a pair. An instance whose node has a known past only
+has its own part, because the past is already subtracted (`node_past`).
 
 The variance between instances is shrunk towards the prior of healthy instances, as in the moderated
 t-statistic:
@@ -26,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeVar
 
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from dashboard.regressions.judge.inputs import Stratum
 
@@ -51,6 +56,11 @@ def t_quantile(df: int, tail: float) -> float:
     """The value that a t distribution exceeds with probability `tail`. Cached: 96,000 requests in
     simulated fleets had 10 different arguments."""
     return float(stdtrit(df, 1.0 - tail))
+
+
+def t_tail(df: int, t: float) -> float:
+    """The probability that a t distribution exceeds a value."""
+    return float(stdtr(df, -t))
 
 
 class Total:
@@ -94,6 +104,15 @@ def evict_units(units: dict[Unit, L], minute: int) -> None:
         del units[unit]
 
 
+class Place(NamedTuple):
+    """Where an instance runs. `own` is the part of the variance between instances that is its own,
+    `shared` the part that it shares with the other instances on the node."""
+
+    node: str
+    own: float
+    shared: float
+
+
 class Group(NamedTuple):
     """One stratum: the mean matched log ratio of every counted instance, and the means of the arms.
 
@@ -109,6 +128,9 @@ class Group(NamedTuple):
     candidate_mean: float
     k: float
     same_hosts: bool = False
+    residual: float | None = None
+    """The weighted sum of squares, if instances differ in variance or share nodes."""
+    places: Mapping[Unit, Place] | None = None
 
     @property
     def df(self) -> int:
@@ -125,7 +147,10 @@ class Group(NamedTuple):
         return self.candidate_mean - self.baseline_mean
 
     def squares(self) -> float:
-        """Sum of squared deviations of the instances from the mean of their arm."""
+        """Sum of squared deviations of the instances from the mean of their arm, in units of the
+        variance between instances."""
+        if self.residual is not None:
+            return self.residual
         base = [(value - self.baseline_mean) ** 2 for value in self.baseline.values()]
         return math.fsum(
             base + [(value - self.candidate_mean) ** 2 for value in self.candidate.values()]
@@ -161,6 +186,52 @@ def group(
     )
 
 
+def place_group(
+    stratum: Stratum,
+    baseline: Mapping[Unit, float],
+    candidate: Mapping[Unit, float],
+    places: Mapping[Unit, Place],
+) -> Group:
+    """The group of one stratum whose instances differ in variance or share nodes.
+
+    The inverse of the covariance of a node with n instances, `own` I + `shared` 11', is
+    (I - 11' shared / (own + n shared)) / own. The sums of the normal equations are therefore sums
+    over nodes.
+    """
+    nodes: dict[tuple[str, float, float], list[tuple[float, bool]]] = {}
+    for arm, is_candidate in ((baseline, False), (candidate, True)):
+        for unit, value in arm.items():
+            place = places[unit]
+            key = place.node if place.shared else f"{is_candidate} {unit}"
+            nodes.setdefault((key, place.own, place.shared), []).append((value, is_candidate))
+    ones = both = cands = mean_y = cand_y = square = 0.0
+    for (_, own, shared), rows in nodes.items():
+        count, of_cand = len(rows), sum(is_candidate for _, is_candidate in rows)
+        total = math.fsum(value for value, _ in rows)
+        of_cand_total = math.fsum(value for value, is_candidate in rows if is_candidate)
+        whole, spread = own + shared * count, shared / (own + shared * count)
+        ones += count / whole
+        both += of_cand / whole
+        cands += (of_cand - spread * of_cand * of_cand) / own
+        mean_y += total / whole
+        cand_y += (of_cand_total - spread * of_cand * total) / own
+        square += (math.fsum(value * value for value, _ in rows) - spread * total * total) / own
+    determinant = ones * cands - both * both
+    delta = (ones * cand_y - both * mean_y) / determinant
+    mean = (cands * mean_y - both * cand_y) / determinant
+    residual = max(0.0, square - mean * mean_y - delta * cand_y)
+    return Group(
+        stratum,
+        baseline,
+        candidate,
+        mean,
+        mean + delta,
+        ones / determinant,
+        residual=residual,
+        places=places,
+    )
+
+
 def make_host_group(stratum: Stratum, hosts: Mapping[Unit, float]) -> Group:
     """The group of one stratum in which every host is compared with its own past."""
     return Group(
@@ -172,6 +243,15 @@ def make_host_group(stratum: Stratum, hosts: Mapping[Unit, float]) -> Group:
         1.0 / len(hosts),
         same_hosts=True,
     )
+
+
+def regroup(part: Group, candidate: Mapping[Unit, float]) -> Group:
+    """The group with other instances of the candidate."""
+    if part.same_hosts:
+        return make_host_group(part.stratum, candidate)
+    if part.places is not None:
+        return place_group(part.stratum, part.baseline, candidate, part.places)
+    return group(part.stratum, part.baseline, candidate)
 
 
 def pool_change(groups: Sequence[Group]) -> float:
@@ -195,11 +275,10 @@ def pool_without_worst(groups: Sequence[Group]) -> float | None:
         return None
     rest = [part for number, part in enumerate(groups) if number != most[1]]
     worst = groups[most[1]]
-    count = len(worst.candidate) - 1
-    if count:
-        mean = worst.baseline_mean + (len(worst.candidate) * worst.delta - most[0]) / count
-        k = 1.0 / count + (0.0 if worst.same_hosts else 1.0 / len(worst.baseline))
-        rest.append(worst._replace(candidate_mean=mean, k=k))
+    if len(worst.candidate) > 1:
+        largest = max(worst.candidate, key=lambda unit: (worst.candidate[unit], str(unit)))
+        others = {unit: value for unit, value in worst.candidate.items() if unit != largest}
+        rest.append(regroup(worst, others))
     return pool_change(rest)
 
 

@@ -29,6 +29,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
+from dashboard.regressions.judge.error_budget import BudgetVerdict, ErrorBudget, find_tail
 from dashboard.regressions.judge.inputs import Stratum
 from dashboard.regressions.judge.pooled_estimate import t_quantile
 from dashboard.regressions.judge.settings import AffectedMetric, Settings
@@ -36,6 +37,11 @@ from dashboard.regressions.judge.settings import AffectedMetric, Settings
 FRESH_MINUTES = 3
 """A minute counts towards a hold time if these last minutes show the events: a window remembers a
 burst for longer than it lasted."""
+
+
+RATE_GROWTH = 8.0
+"""Growth of the information of a rate, from the first events until the spread between instances
+limits it."""
 
 
 class Sums:
@@ -143,6 +149,13 @@ class RecentMinutes:
         sums.cand_events += sign * minute.cand_events
         sums.cand_calls += sign * minute.cand_calls
 
+    def rise(self) -> float:
+        """The difference of the shares; 0 without calls of both arms."""
+        sums = self.sums
+        if not sums.cand_calls or not sums.base_calls:
+            return 0.0
+        return sums.cand_events / sums.cand_calls - sums.base_events / sums.base_calls
+
     def has_risen(self, metric: AffectedMetric, part: float = 1.0) -> bool:
         """True if the candidate's share is higher by `part` of the smallest effect, without a test
         of confidence."""
@@ -197,7 +210,7 @@ class RateSeries:
         its past."""
         return 0 < self._called <= 2 * self._matched
 
-    def exceeds(self, rate: Rate | None, alpha: float, comparisons: int) -> bool:
+    def exceeds(self, rate: Rate | None, tail: float) -> bool:
         """True if the rate rose by at least the smallest effect with confidence, and still had
         risen over the last minutes: a burst keeps the mean up after its end."""
         if (
@@ -206,13 +219,16 @@ class RateSeries:
             or not rate.matters(rate.delta, self.metric)
         ):
             return False
-        return rate.delta > rate.margin(self.tail(alpha, comparisons)) and self.window.has_risen(
-            self.metric
-        )
+        return rate.delta > rate.margin(tail) and self.window.has_risen(self.metric)
 
-    def tail(self, alpha: float, comparisons: int) -> float:
-        """The part of the error budget in one tail of this interval."""
-        return alpha / (2 * comparisons * self.metric.doublings)
+    def tail(self, budget: ErrorBudget, verdict: BudgetVerdict) -> float:
+        """The tail of one test of this rate."""
+        return find_tail(budget.part(self.metric, verdict), RATE_GROWTH)
+
+    def rise(self) -> float:
+        """The rise of the share over the last minutes: the smaller one of the window and the newest
+        minutes."""
+        return min(self.window.rise(), self.newest.rise()) if self.newest.full else 0.0
 
     def recovered(self) -> bool:
         """True if the last half hour shows less than half of the smallest effect."""

@@ -21,6 +21,8 @@ class Reading(NamedTuple):
     time."""
     narrow: bool = False
     """One instance accounts for nearly all of the change. The cause may be its machine."""
+    size: float = 1.0
+    """The change in units of the smallest effect. A larger change has a shorter hold time."""
 
 
 CALM = Reading()

@@ -8,8 +8,11 @@ from typing import NamedTuple
 from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.before_after import Hosts, NoPastReason, compute_loads
 from dashboard.regressions.judge.call_metrics import wall_middle
+from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import CellKey, CellRows, InstanceMinute, Stratum, Traffic
 from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.level_reading import read_level, require_lasting
+from dashboard.regressions.judge.reading_state import Reading
 from dashboard.regressions.judge.self_drift import CusumDetector, SelfDrift
 from dashboard.regressions.judge.settings import AnyMetric, RatioMetric, Settings
 from dashboard.regressions.judge.verdict_policy import JudgedTrack, Track
@@ -68,7 +71,7 @@ class Region:
         self._fresh = False
         self._settings = settings
 
-    def collect(self, row: InstanceMinute) -> None:
+    def collect(self, row: InstanceMinute, steady: bool = True) -> None:
         """Adds a row of the current minute to its cell."""
         key = (row.stratum, row.bucket)
         cell = self.rows.get(key)
@@ -78,6 +81,9 @@ class Region:
                 traffic = self.traffic[key] = Traffic()
                 self._fresh = True
             cell = self.rows[key] = CellRows(traffic)
+        if not steady:
+            cell.young.append(row)
+            return
         if row.arm == "candidate":
             cell.candidate.append(row)
             cell.traffic.candidate += row.calls
@@ -95,15 +101,17 @@ class Region:
             middle = wall_middle(row)
             self.gpu_longer += middle is None or row.gpu_p50 > middle
 
-    def remember(self, minute: int) -> None:
-        """Ends a minute before the deployment. The minute becomes the past of its hosts."""
-        rows = self._take(minute, with_past=True)
+    def remember(self, minute: int, with_past: bool) -> None:
+        """Ends a minute before the deployment. The minute becomes the past of its nodes."""
+        rows = self._take(minute, with_past)
         for series, _ in self.entries:
-            if series.metric.only_with in self.reports:
+            if series.metric.only_with in self.reports and (
+                with_past or isinstance(series, RatioSeries)
+            ):
                 series.remember(minute, rows)
 
     def close(
-        self, minute: int, baseline_ago: int | None, comparisons: int, with_past: bool = False
+        self, minute: int, baseline_ago: int | None, budget: ErrorBudget, with_past: bool = False
     ) -> bool:
         """Ends the current minute: every series adds it and is read. Returns True if call time was
         compared.
@@ -120,15 +128,21 @@ class Region:
                 continue
             minutes = series.add(minute, rows)
             if minutes:
-                reading = series.read(comparisons, closely=track.driving or track.released)
-                if self.stalls and isinstance(series, RatioSeries) and series.metric.of_callers:
-                    reading = series.lasting(reading)
+                reading = self._read(series, budget, closely=track.driving or track.released)
                 track.step(minute, minutes, reading, series.matched_minutes, self._settings)
                 compared |= series.metric.leads
         for drift in self.drifts:
             if drift.metric.only_with in self.reports:
                 drift.add(self.name, minute, rows)
         return compared
+
+    def _read(self, series: Series, budget: ErrorBudget, closely: bool) -> Reading:
+        if not isinstance(series, RatioSeries):
+            return series.read(budget, closely)
+        reading = read_level(series, budget, closely)
+        if self.stalls and series.metric.of_callers:
+            reading = require_lasting(series, reading)
+        return reading
 
     def drifted(self) -> list[SelfDrift]:
         """Drifts of the candidate from its own first day, by the metric that decides; empty for a

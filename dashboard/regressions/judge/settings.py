@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from dashboard.regressions.judge import call_metrics
+from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import InstanceMinute
 from dashboard.regressions.judge.metric import Metric
 from dashboard.regressions.judge.process.metrics import PROCESS_METRICS, ProcessMetric
@@ -17,8 +18,10 @@ class RatioMetric(Metric):
     """A level that is compared as a log ratio between instances.
 
     `prior_variance` is the variance between healthy instances after the given matched minutes, in
-    ascending order. `instead_of` names the metric that this one replaces if the region is
-    asynchronous on the GPU. A metric `of_call_time` is not valid there.
+    ascending order, and `prior_df` its degrees of freedom. `past_share` is the part of it that
+    remains if the level of the node before the deployment is known, and `own_share` the part that
+    remains between two times of one process. `instead_of` names the metric that this one replaces
+    if the region is asynchronous on the GPU. A metric `of_call_time` is not valid there.
     """
 
     value: Callable[[InstanceMinute], float | None]
@@ -26,10 +29,12 @@ class RatioMetric(Metric):
     smallest_effect: float
     tolerated: float
     prior_variance: tuple[tuple[int, float], ...]
+    prior_df: int = 15
+    past_share: float = 0.5
+    own_share: float = 0.35
     worse: int = 1
-    doublings: int = 8
     instead_of: str | None = None
-    day_variance: float = 0.02**2
+    day_variance: float = 0.03**2
     """Variance between days that all hosts share. It applies if a version is compared with the day
     before."""
     of_call_time: bool = False
@@ -52,6 +57,7 @@ class AffectedMetric(Metric):
       `least_events` on.
     - `by_rate` enables the rate even if no instance of the baseline is affected.
     - `tolerated` is the rise that HEALTHY must rule out.
+    - `from_start` includes the candidate's warm-up: a failed call is no effect of warm-up.
     """
 
     events: Callable[[InstanceMinute], int]
@@ -67,11 +73,16 @@ class AffectedMetric(Metric):
     by_rate: bool = False
     least_events: int = 5
     dispersion: float = 0.5
-    doublings: int = 8
     tolerated: float | None = None
+    from_start: bool = False
 
 
 AnyMetric = RatioMetric | AffectedMetric
+
+LEVEL_VARIANCE = ((10, 0.055**2), (60, 0.05**2), (240, 0.042**2), (1400, 0.04**2))
+"""Variance between healthy instances of one fleet that has learned nothing yet. Differences between
+hosts and processes remain; the rest averages out in hours."""
+TAIL_VARIANCE = ((20, 0.075**2), (60, 0.065**2), (240, 0.05**2))
 
 P50 = RatioMetric(
     name="p50",
@@ -82,7 +93,8 @@ P50 = RatioMetric(
     samples=attrgetter("calls"),
     smallest_effect=0.05,
     tolerated=0.10,
-    prior_variance=((0, 0.05**2),),
+    prior_variance=LEVEL_VARIANCE,
+    weight=4.0,
     of_callers=True,
     of_buckets=True,
 )
@@ -96,7 +108,8 @@ GPU_P50 = RatioMetric(
     samples=attrgetter("gpu_count"),
     smallest_effect=0.05,
     tolerated=0.10,
-    prior_variance=((0, 0.05**2),),
+    prior_variance=LEVEL_VARIANCE,
+    weight=4.0,
     instead_of="p50",
 )
 P99 = RatioMetric(
@@ -106,7 +119,8 @@ P99 = RatioMetric(
     samples=call_metrics.wall_tail_calls,
     smallest_effect=0.10,
     tolerated=0.20,
-    prior_variance=((20, 0.075**2), (60, 0.065**2), (240, 0.05**2)),
+    prior_variance=TAIL_VARIANCE,
+    weight=2.0,
     follows=("stalled", "p50", "eager"),
     of_callers=True,
     of_buckets=True,
@@ -118,7 +132,8 @@ GPU_P99 = RatioMetric(
     samples=call_metrics.gpu_tail_calls,
     smallest_effect=0.10,
     tolerated=0.20,
-    prior_variance=((20, 0.075**2), (60, 0.065**2), (240, 0.05**2)),
+    prior_variance=TAIL_VARIANCE,
+    weight=2.0,
     instead_of="p99",
     only_with="gpu",
     follows=("gpu_p50", "eager"),
@@ -130,7 +145,7 @@ THROUGHPUT = RatioMetric(
     samples=attrgetter("calls"),
     smallest_effect=0.05,
     tolerated=0.10,
-    prior_variance=((20, 0.058**2), (60, 0.05**2)),
+    prior_variance=((20, 0.058**2), (60, 0.05**2), (240, 0.045**2)),
     worse=-1,
     of_call_time=True,
     only_with="items",
@@ -147,6 +162,7 @@ EAGER = AffectedMetric(
     tail=0.001,
     times=2.0,
     points=0.01,
+    weight=0.5,
 )
 ERRORS = AffectedMetric(
     name="errors",
@@ -160,6 +176,8 @@ ERRORS = AffectedMetric(
     points=0.002,
     tolerated=2.0,
     by_rate=True,
+    from_start=True,
+    weight=2.0,
     hold_minutes=30,
     watch_minutes=20,
 )
@@ -217,18 +235,17 @@ class Settings:
 
     metrics: tuple[AnyMetric, ...] = METRICS
     process_metrics: tuple[ProcessMetric, ...] = PROCESS_METRICS
-    judged_metrics: int = 9
-    """Number of metrics per region that share the error budget: as calibrated, regardless of the
-    size of the table."""
-    roll_back_alpha: float = 0.05
-    watch_alpha: float = 0.20
+    roll_back_alpha: float = 0.005
+    """False ROLL BACK per deployment: one in 200."""
+    watch_alpha: float = 0.025
+    """False WATCH per deployment: one in 40."""
     healthy_alpha: float = 0.05
     prior_df: int = 15
     warm_up_minutes: int = 5
     bin_minutes: tuple[int, ...] = (1, 5, 15, 60)
     bin_calls: int = 20
     gpu_samples: int = 20
-    instance_minutes: int = 10
+    instance_minutes: int = 5
     """Matched minutes from which an instance counts."""
     matched_minutes: int = 20
     watch_minutes: int = 5
@@ -237,7 +254,9 @@ class Settings:
     nearly that long."""
     recent_minutes: int = 30
     comparable_share: float = 0.5
-    looks: tuple[int, ...] = (60, 360, 1440)
+    looks: tuple[int, ...] = (60, 180, 360, 720, 1440)
+    trailing_minutes: tuple[int, ...] = (60, 240)
+    """Lengths of the windows that end now, in addition to the time since the deployment."""
     silent_minutes: int = 30
     quiet_minutes: int = 90
     """Minutes without the candidate's calls in a region, while it calls others, after which the
@@ -250,6 +269,13 @@ class Settings:
     """Minutes without a call of the baseline in a stratum after which it counts as ended there."""
     past_minutes: int = 180
     """Minimum minutes that the baseline ran on a host whose past is compared."""
+    past_slope: float = 0.7
+    """Expected part of a node's earlier difference that remains in the next process on it."""
+    gross_change: float = 0.8
+    """A change that no noise causes: calls that take 1.8 times as long are judged without hold
+    times, on a single instance as well."""
+    outlier_change: float = 0.35
+    """A single instance among several is named from this change on."""
     lone_minutes: int = 40
     """Matched minutes before a single instance asks for ROLL BACK: a busy neighbour may stay for
     half an hour."""
@@ -259,6 +285,12 @@ class Settings:
     minor_region_share: float = 0.10
     """A region with a smaller part of the calls of the candidate's busiest region does not hold
     back HEALTHY."""
+
+    def budget(self, regions: int = 1) -> ErrorBudget:
+        """The error budget of a comparison with this number of outermost regions."""
+        levels = [m for m in self.metrics if not (isinstance(m, RatioMetric) and m.instead_of)]
+        metrics = (*levels, *self.process_metrics)
+        return ErrorBudget(self.roll_back_alpha, self.watch_alpha, metrics, regions)
 
 
 PRODUCTION = Settings()

@@ -2,8 +2,9 @@
 
 Algorithm: a state machine per series (`Track`) and one per deployment (`VerdictPolicy`).
 
-- ROLL BACK: a hard series is regressed for `hold_minutes` of data, after `matched_minutes`. The
-  verdict ends when recent data has recovered, and returns only after a relapse.
+- ROLL BACK: a hard series is regressed for `hold_minutes` of data, after `matched_minutes`; for
+  less, down to LEAST_HOLD_MINUTES, if the change is large. The verdict ends when recent data has
+  recovered, and returns only after a relapse.
 - WATCH: a series leans for `watch_minutes`, or for `narrow_minutes` while one instance accounts for
   the change; or too few calls are comparable; or the version drifts.
 - HEALTHY: at a fixed look, every hard series rules out the tolerated change, and no series leans.
@@ -29,6 +30,11 @@ from dashboard.regressions.judge.metric import Metric
 from dashboard.regressions.judge.reading_state import CALM, BoundedSeries, Reading
 from dashboard.regressions.judge.settings import Settings
 
+LEAST_HOLD_MINUTES = 3
+HOLD_SIZE = 2.0
+"""The change, in units of the smallest effect, up to which the full hold time applies. Beyond, the
+hold time shrinks in proportion."""
+
 Verdict = Literal["roll_back", "watch", "healthy", "not_enough_data"]
 
 
@@ -52,6 +58,7 @@ class Track:
         """Applies the reading after `minutes` more minutes of data."""
         # A wide bin is one observation, so it must not fill a hold time alone.
         credit = min(minutes, self.metric.hold_minutes // 2)
+        shrink = min(1.0, HOLD_SIZE / max(reading.size, 1e-9))
         seen = credit if reading.fresh else 0
         self.reading = reading
         if self.released and reading.relapsed:
@@ -65,7 +72,8 @@ class Track:
             self.leaning = 0
             self.calm += credit
         self.regressed = self.regressed + seen if reading.regressed and not self.released else 0
-        least = self.metric.watch_minutes or settings.watch_minutes
+        least = (self.metric.watch_minutes or settings.watch_minutes) * shrink
+        least = max(LEAST_HOLD_MINUTES, least)
         if reading.narrow:
             least = max(least, settings.narrow_minutes)
         self.watching = self.leaning >= least or (
@@ -78,8 +86,8 @@ class Track:
             self.driving = False
         elif (
             self.metric.hard
-            and self.regressed >= self.metric.hold_minutes
-            and matched >= settings.matched_minutes
+            and self.regressed >= max(LEAST_HOLD_MINUTES, self.metric.hold_minutes * shrink)
+            and matched >= max(LEAST_HOLD_MINUTES, settings.matched_minutes * shrink)
         ):
             self.driving = True
         if not reading.leaning and not self.driving and not self.watching:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from dashboard.regressions.judge.error_budget import BudgetVerdict, ErrorBudget, find_tail
 from dashboard.regressions.judge.inputs import Arm, Stratum
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
@@ -36,6 +37,9 @@ class Arms(NamedTuple):
 SMALLEST = 1e-6
 """Neither a byte nor a second: a value at or below it was not measured."""
 
+MIN_GROWTH = 4.0
+"""Minimum growth of information: instances join one after the other."""
+
 Strata = Mapping[Stratum, Arms]
 
 
@@ -49,7 +53,11 @@ class HasLevel(Protocol):
     @property
     def prior_variance(self) -> tuple[tuple[int, float], ...]: ...
     @property
-    def doublings(self) -> int: ...
+    def weight(self) -> float: ...
+    @property
+    def hard(self) -> bool: ...
+    @property
+    def muted(self) -> bool: ...
 
 
 def log_highest(units: Units, value: Callable[[InstanceProcessMinute], float | None]) -> Numbers:
@@ -75,7 +83,8 @@ class ComparedSeries(ABC):
         self.reports: set[Arm] = set()
         self._settings = settings
         self._prior = metric.prior_variance
-        self._doublings = metric.doublings
+        self._weighted = metric
+        self._growth = max(MIN_GROWTH, metric.prior_variance[0][1] / metric.prior_variance[-1][1])
         self._effect = math.log1p(metric.smallest_effect)
         self._known: tuple[list[Group], Estimate | None] | None = None
 
@@ -142,14 +151,14 @@ class ComparedSeries(ABC):
             self.reports.add("candidate")
         return bool(base and cand)
 
-    def margin(self, alpha: float, comparisons: int) -> float:
-        """Half the width of the interval at this level of certainty."""
+    def margin(self, budget: ErrorBudget, verdict: BudgetVerdict) -> float:
+        """Half the width of the interval at the boundary of a verdict."""
         estimate = self.estimate
-        return (
-            estimate.margin(alpha / (2 * comparisons * self._doublings)) if estimate else math.inf
-        )
+        if estimate is None:
+            return math.inf
+        return estimate.margin(find_tail(budget.part(self._weighted, verdict), self._growth))
 
-    def read(self, comparisons: int, closely: bool) -> Reading:
+    def read(self, budget: ErrorBudget, closely: bool) -> Reading:
         """The current reading. With `closely`, the most recent data is read even if nothing is
         regressed."""
         groups = self.groups
@@ -159,10 +168,10 @@ class ComparedSeries(ABC):
         large = delta >= self._effect
         if not large and not closely:
             return CALM
-        leaning = large and delta > self.margin(self._settings.watch_alpha, comparisons)
+        leaning = large and delta > self.margin(budget, "watch")
         recent = self.recent_change()
         return Reading(
-            regressed=leaning and delta > self.margin(self._settings.roll_back_alpha, comparisons),
+            regressed=leaning and delta > self.margin(budget, "roll_back"),
             leaning=leaning,
             recovered=recent is not None and recent < self._effect / 2,
             relapsed=recent is not None and recent >= self._effect,

@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from dashboard.regressions.judge.error_budget import BudgetVerdict, ErrorBudget, find_tail
 from dashboard.regressions.judge.inputs import Arm, Stratum
 from dashboard.regressions.judge.instance_windows import Instances, InstanceWindow, InstanceWindows
 from dashboard.regressions.judge.pooled_estimate import Unit, t_quantile
-from dashboard.regressions.judge.process.comparison import Strata, Units
+from dashboard.regressions.judge.process.comparison import MIN_GROWTH, Strata, Units
 from dashboard.regressions.judge.process.inputs import InstanceStart
 from dashboard.regressions.judge.process.metrics import MissShareMetric, StormMetric
 from dashboard.regressions.judge.reading_state import CALM, Reading
@@ -74,7 +75,7 @@ class StormSeries:
         minutes = sum(window.calls for window in found)
         return 60 * sum(window.events for window in found) / minutes if minutes else None
 
-    def read(self, comparisons: int, closely: bool) -> Reading:
+    def read(self, budget: ErrorBudget, closely: bool) -> Reading:
         """The reading of the rule. It needs no statistics, so both levels of certainty agree."""
         regressed = bool(self.affected) and not self.baseline_affected
         return Reading(regressed=regressed, leaning=regressed) if regressed else CALM
@@ -165,24 +166,21 @@ class MissSeries:
         """The comparison of both arms' caches; None while an arm has no start."""
         return self._missed
 
-    def read(self, comparisons: int, closely: bool) -> Reading:
+    def read(self, budget: ErrorBudget, closely: bool) -> Reading:
         """Regressed if the share of seconds rose by at least the smallest effect and the misses
         exceed chance."""
         found = self._missed
         if found is None or not found.matters:
             return CALM
-        leaning = self._exceeds(found, self._settings.watch_alpha, comparisons)
+        leaning = self._exceeds(found, budget, "watch")
         return Reading(
-            regressed=leaning and self._exceeds(found, self._settings.roll_back_alpha, comparisons),
+            regressed=leaning and self._exceeds(found, budget, "roll_back"),
             leaning=leaning,
         )
 
-    def _exceeds(self, found: MissComparison, alpha: float, comparisons: int) -> bool:
-        return (
-            found.log_ratio
-            > t_quantile(self._settings.prior_df, alpha / (2 * comparisons * self.metric.doublings))
-            * found.error
-        )
+    def _exceeds(self, found: MissComparison, budget: ErrorBudget, verdict: BudgetVerdict) -> bool:
+        tail = find_tail(budget.part(self.metric, verdict), MIN_GROWTH)
+        return found.log_ratio > t_quantile(self._settings.prior_df, tail) * found.error
 
     def bound(self) -> float | None:
         """None: HEALTHY asks for no bound of counts."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.evidence import count_affected, strata_changes
 from dashboard.regressions.judge.inputs import Arm, stratum_name
 from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change
@@ -32,7 +33,7 @@ LevelLikeSeries = LevelSeries | SingleValueSeries | GrowthSeries
 
 
 def build_process_evidence(
-    process: ProcessTracks, settings: Settings, comparisons: int, verdict: Verdict
+    process: ProcessTracks, settings: Settings, budget: ErrorBudget, verdict: Verdict
 ) -> list[Evidence]:
     """One row per metric with data."""
     rows = []
@@ -43,7 +44,7 @@ def build_process_evidence(
             row = miss_row(series, track, verdict)
         else:
             row = (
-                level_row(series, track, settings, comparisons, verdict)
+                level_row(series, track, settings, budget, verdict)
                 if series.estimate or series.one_sided
                 else None
             )
@@ -92,12 +93,12 @@ def build_row(
 
 
 def level_row(
-    series: LevelLikeSeries, track: Track, settings: Settings, comparisons: int, verdict: Verdict
+    series: LevelLikeSeries, track: Track, settings: Settings, budget: ErrorBudget, verdict: Verdict
 ) -> Evidence:
     """The row of a level, of a slope per hour, or of a number that an instance has once."""
     metric, estimate = series.metric, series.estimate
     effect = math.log1p(metric.smallest_effect)
-    margin = series.margin(settings.roll_back_alpha, comparisons) if estimate else 0.0
+    margin = series.margin(budget, "roll_back") if estimate else 0.0
     label, reason = level_label(estimate, effect, margin, series.one_sided)
     if label == "REGRESSED" and isinstance(series, GrowthSeries) and not series.is_confirmed():
         label, reason = "NOT ENOUGH DATA", "too_short"

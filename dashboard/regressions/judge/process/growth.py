@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from dashboard.regressions.judge.before_after import DAY_MINUTES
+from dashboard.regressions.judge.error_budget import ErrorBudget, find_tail
 from dashboard.regressions.judge.inputs import Arm, Stratum
 from dashboard.regressions.judge.pooled_estimate import Unit, pool_change, t_quantile
 from dashboard.regressions.judge.process.comparison import (
@@ -226,9 +227,9 @@ class GrowthSeries(ComparedSeries):
     def _old_enough(self, grown: UnitPoints) -> UnitPoints:
         return {unit: points for unit, points in grown.items() if len(points) >= self._least}
 
-    def read(self, comparisons: int, closely: bool) -> Reading:
+    def read(self, budget: ErrorBudget, closely: bool) -> Reading:
         """The reading of the slopes, once a second evaluation confirms them."""
-        reading = super().read(comparisons, closely)
+        reading = super().read(budget, closely)
         return (
             reading
             if not reading.leaning or self.is_confirmed()
@@ -271,7 +272,7 @@ class GrowthSeries(ComparedSeries):
             return True
         least = t_quantile(
             estimate.df,
-            self._settings.watch_alpha / (2 * self._settings.judged_metrics * self._doublings),
+            find_tail(self._settings.budget().part(self.metric, "watch"), self._growth),
         )
         for part in estimate.groups:
             apart = max(

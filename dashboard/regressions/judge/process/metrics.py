@@ -22,7 +22,6 @@ class LevelMetric(Metric):
     smallest_effect: float
     tolerated: float
     prior_variance: Prior
-    doublings: int = 8
     confirmed_by: LevelMetric | None = None
     """A metric that must also be up before this one asks for ROLL BACK. It is in no table."""
 
@@ -40,7 +39,6 @@ class GrowthMetric(Metric):
     value: Callable[[InstanceProcessMinute], float | None]
     smallest_effect: float
     prior_variance: Prior
-    doublings: int = 8
     from_minute: int = 90
     least_minutes: int = 120
     confirm_minutes: int = 60
@@ -56,7 +54,6 @@ class SingleValueMetric(Metric):
     value: Callable[[InstanceProcessMinute], float | None]
     smallest_effect: float
     prior_variance: Prior
-    doublings: int = 2
     hard: bool = False
 
 
@@ -93,7 +90,6 @@ class MissShareMetric(Metric):
     points: float
     least: int
     dispersion: float
-    doublings: int = 2
     hard: bool = False
 
 
@@ -135,6 +131,7 @@ HOST_MEMORY = LevelMetric(
     name="host_memory",
     unit="bytes",
     hard=False,
+    weight=0.5,
     value=attrgetter("host_rss"),
     smallest_effect=0.05,
     tolerated=0.10,
@@ -150,6 +147,7 @@ LEAK = GrowthMetric(
 COMPILE_TIME = SingleValueMetric(
     name="compile_time",
     unit="s",
+    weight=0.5,
     value=compile_time,
     smallest_effect=0.25,
     prior_variance=((0, 0.18**2),),
@@ -157,6 +155,7 @@ COMPILE_TIME = SingleValueMetric(
 COLD_START = SingleValueMetric(
     name="cold_start",
     unit="s",
+    weight=0.5,
     value=cold_start,
     smallest_effect=0.25,
     prior_variance=((0, 0.20**2),),
@@ -164,13 +163,16 @@ COLD_START = SingleValueMetric(
 RECOMPILES = StormMetric(
     name="recompiles",
     unit="per hour",
+    weight=0.0,
     events=attrgetter("recompiles"),
     threshold=10.0,
     least=5,
     times=3.0,
     points=2.0,
 )
-CACHE = MissShareMetric(name="cache", unit="share", times=2.0, points=0.10, least=5, dispersion=0.5)
+CACHE = MissShareMetric(
+    name="cache", unit="share", weight=0.5, times=2.0, points=0.10, least=5, dispersion=0.5
+)
 
 PROCESS_METRICS: tuple[ProcessMetric, ...] = (
     GPU_MEMORY,

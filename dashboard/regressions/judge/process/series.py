@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import Arm, Stratum
 from dashboard.regressions.judge.process.comparison import Arms, Units
 from dashboard.regressions.judge.process.counts import MissSeries, StormSeries
@@ -93,7 +94,9 @@ class ProcessTracks:
             elif isinstance(series, GrowthSeries):
                 series.remember(minute, lives)
 
-    def add(self, minute: int, states: Iterable[InstanceProcessMinute], comparisons: int) -> None:
+    def add(
+        self, minute: int, states: Iterable[InstanceProcessMinute], budget: ErrorBudget
+    ) -> None:
         """Adds all rows of one closed minute, in any order. The first minutes of an instance are
         excluded."""
         strata = self._strata(states)
@@ -106,11 +109,11 @@ class ProcessTracks:
             if confirming is not None:
                 confirming.add(minute, strata)
             if minutes:
-                reading = series.read(comparisons, closely=track.driving or track.released)
+                reading = series.read(budget, closely=track.driving or track.released)
                 if (
                     confirming is not None
                     and reading.regressed
-                    and not confirming.read(comparisons, closely=False).leaning
+                    and not confirming.read(budget, closely=False).leaning
                 ):
                     reading = reading._replace(regressed=False)
                 track.step(minute, minutes, reading, series.matched_minutes, self._settings)
