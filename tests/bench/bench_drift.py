@@ -16,9 +16,9 @@ from statistics import median
 
 from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judge.region_state import Region
+from tests.bench.fleet_scenarios import PHASE
 from tests.bench.fleet_sim import Fleet, instance_minutes
-from tests.bench.fleet_worlds import WORSE, WORSE_STILL
-from tests.bench.judge_trials import PHASE
+from tests.bench.fleet_worlds import ALL, WORLDS
 
 FIRST_SEED = 2_000_000
 DAY = 1440
@@ -48,17 +48,17 @@ def found_at(fleet: Fleet) -> int | None:
 
 
 def layouts() -> dict[str, Fleet]:
-    """Healthy versions of several sizes, and versions on four hosts with additional
-    disturbances."""
+    """Healthy versions of several sizes, and versions on four hosts under adverse
+    conditions."""
     alone = Fleet(gpus=("H100",), baseline_per_gpu=1, stagger=2)
     found = {
         f"{count} instance{'s' if count > 1 else ''}": replace(alone, candidates=count)
         for count in (1, 2, 4, 8)
     }
-    worse = {**WORSE, **WORSE_STILL}
     return found | {
-        f"4 instances, {name}": replace(alone, candidates=4, **changes)
-        for name, changes in worse.items()
+        f"4 instances, {name}": replace(alone, candidates=4, **world.changes)
+        for name, world in WORLDS.items()
+        if world.changes and world.layouts == ALL and "history" not in world.changes
     }
 
 

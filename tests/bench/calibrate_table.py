@@ -1,260 +1,221 @@
-"""The table of a calibration, from the verdicts of each deployment."""
+"""The tables of a calibration, from the stored deployments: false verdicts of healthy fleets, and
+faults that were found, each share with its 95% interval."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from math import comb, sqrt
+from math import sqrt
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
-PEERS = ("pooled", "kayenta", "threshold")
-HEAD = (
-    "",
-    "| | deployments | labelled, median | goal | ROLL BACK, median | WATCH alone, median | "
-    "HEALTHY after 1, 6, 24 h | pooled | Kayenta "
-    "| threshold | seeds | CPU |",
-    "|---|---|---|---|---|---|---|---|---|---|---|---|",
-)
-FALSE_ALARMS = (
-    ("side by side, healthy and confounded", ("healthy", "confounded")),
-    ("one after the other, healthy", ("sequential, healthy",)),
-    ("a worse world, healthy", ("worse world, healthy", "worse world still, healthy")),
-)
+from scipy.special import betaincinv
 
-
-class Goal(NamedTuple):
-    """The metric of a fault, and the required percentage of labelled deployments for one canary,
-    two candidates with three baselines per type, and four hosts in turn."""
-
-    metric: str
-    asked: tuple[int, ...] = ()
-
-
-GOALS = {
-    "p50 +5%": Goal("p50", (0, 0, 33)),
-    "p50 +10%": Goal("p50", (7, 27, 100)),
-    "p50 +20%": Goal("p50", (53, 100, 100)),
-    "p50 +50%": Goal("p50", (100, 100, 100)),
-    "p99 alone +30%": Goal("p99", (97, 100, 100)),
-    "errors .1 to 1%": Goal("errors", (63, 97, 100)),
-    "half the calls eager on 30% of instances": Goal("eager", (100, 100, 100)),
-    "a fifth fewer items in the same time": Goal("throughput"),
-    "GPU memory +20%": Goal("gpu_memory", (100, 100, 100)),
-    "a leak of 2% an hour": Goal("leak", (100, 100, 100)),
-    "twice the compile time": Goal("compile_time", (43, 87, 100)),
-    "cache hits 95 to 40%": Goal("cache", (100, 100, 100)),
-    "30 recompiles an hour": Goal("recompiles", (100, 100, 100)),
+PEERS = {
+    "pooled": "Welch",
+    "kayenta": "Kayenta",
+    "threshold": "threshold",
 }
-LAYOUTS = ("1 v 3+3", "2 v 3+3", "4 hosts, one after the other")
-"""In the order of the required percentages."""
-HARD = ("p50", "p99", "throughput", "eager", "gpu_memory", "leak")
-"""In a healthy fleet, a label of any of these metrics is false. Bursts of errors are labelled for
-minutes and reported separately."""
-HALF_A_PER_CENT = 0.005
-"""Required percentages are rounded to whole percent."""
-REFERENCE_TRIALS = 30
-"""Deployments behind each required percentage. The reference procedure does not state their number.
-Thirty is the smallest number that yields all of its percentages, rounded to whole percent, from
-whole deployments."""
-UNLIKELY = 0.025
-
+LIMITED = ("twice the compile time", "cache hits 95 to 40%", "30 recompiles an hour", "p50 +5%")
+"""Faults that are WATCH at most, or smaller than what matters."""
+HEALTHY_HEAD = (
+    "deployments",
+    "false ROLL BACK",
+    "at most",
+    "false WATCH alone",
+    "HEALTHY at the end",
+    "NOT ENOUGH DATA at the end",
+    "IMPROVED",
+)
+FAULTY_HEAD = (
+    "deployments",
+    "ROLL BACK",
+    "WATCH alone",
+    "median minutes to ROLL BACK",
+    "to either",
+    "false before the onset",
+    "HEALTHY at the end",
+)
 Line = Mapping[str, Any]
-Row = tuple[str, str]
 
 
-def table(lines: Sequence[Line], order: Sequence[Row]) -> Iterator[str]:
-    """Every row with a deployment, in order, and the summary for the goals."""
-    judges = {(line["judge"], line["prior"], line["minutes"]) for line in lines}
-    if len(judges) > 1:
+def is_faulty(line: Line) -> bool:
+    """True with a fault that makes the version worse."""
+    return line["onset"] is not None and not line["faster"]
+
+
+def first(line: Line, *verdicts: str) -> int | None:
+    """Minutes from the onset to the first of these verdicts that begins after it; from the
+    deployment without a fault."""
+    onset = line["onset"] if is_faulty(line) else 0
+    found = [
+        minute for minute, verdict in line["transitions"] if verdict in verdicts and minute >= onset
+    ]
+    return min(found) - onset if found else None
+
+
+def is_false_before(line: Line) -> bool:
+    """True if the version was WATCH or ROLL BACK before its fault began."""
+    return any(
+        verdict in ("watch", "roll_back") and minute < line["onset"]
+        for minute, verdict in line["transitions"]
+    )
+
+
+def is_improved(line: Line) -> bool:
+    """True if a metric of calls is IMPROVED at the end."""
+    return any(label == "IMPROVED" for label, *_ in line["labels"].values())
+
+
+def tables(lines: Sequence[Line], *, each: bool = False) -> Iterator[str]:
+    """The totals, then a table for each group: one row per scenario, or with `each` one per
+    scenario and layout."""
+    runs = {(line["judge"], line["prior"], line["minutes"], line["seeds"]) for line in lines}
+    if len(runs) > 1:
         raise SystemExit(
-            "these deployments differ in judge, prior or minutes, so they do not fit "
-            f"into one table: {sorted(judges)}"
+            "these deployments differ in judge, prior, minutes or seeds, so they do not fit into "
+            f"one table: {sorted(runs)}"
         )
-    rows: dict[Row, list[Line]] = {row: [] for row in order}
-    for line in lines:
-        rows[line["group"], line["name"]].append(line)
-    for judge, prior, minutes in judges:
+    for judge, prior, minutes, seeds in runs:
         yield (
             f"Simulated. {len(lines)} deployments, {minutes / 60:g} h each, prior of {prior}, "
-            f"judge {judge}."
+            f"seeds for {seeds}, judge {judge}."
         )
-    for group, of in groupby((row for row in order if rows[row]), key=lambda row: row[0]):
-        yield from ("", f"**{group}**", *HEAD)
-        yield from (format_row(name, rows[group, name]) for _, name in of)
-    yield from ("", *false_alarms(lines), "", *beneath(rows))
-    yield f"\n{sum(line['took'] for line in lines) / 60:.0f} min of processor time in total"
+    yield from ("", *totals(lines))
+    for group in dict.fromkeys(line["group"] for line in lines):
+        of = [line for line in lines if line["group"] == group]
+        for faulty in (False, True):
+            rows = [line for line in of if is_faulty(line) == faulty]
+            if rows:
+                yield from ("", f"**{group}{', with a fault' if faulty else ''}**", "")
+                yield from table(rows, faulty, each)
+    if lines:
+        cost = sorted(line["cost"] for line in lines)
+        yield (
+            f"\nProcessor time of the judge per version and minute: median "
+            f"{1e6 * median(cost):.0f} us, highest {1e6 * cost[-1]:.0f} us; "
+            f"{sum(line['took'] for line in lines) / 60:.0f} min of processor time in total"
+        )
 
 
-def format_row(name: str, lines: Sequence[Line]) -> str:
+def table(lines: Sequence[Line], faulty: bool, each: bool) -> Iterator[str]:
+    """One group: its scenarios, then its layouts and the sum."""
+    head = ("", *(FAULTY_HEAD if faulty else HEALTHY_HEAD), *PEERS.values(), "seeds", "CPU")
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    names = {f"{line['name']}, {line['layout']}" if each else line["name"]: None for line in lines}
+    for name in names:
+        of = [line for line in lines if name in (line["name"], f"{line['name']}, {line['layout']}")]
+        yield row(name, of, faulty)
+    for layout in dict.fromkeys(line["layout"] for line in lines):
+        yield row(f"*{layout}*", [line for line in lines if line["layout"] == layout], faulty)
+    yield row("**all**", lines, faulty)
+
+
+def row(name: str, lines: Sequence[Line], faulty: bool) -> str:
     """One row."""
-    count = len(lines)
-    watched = [line["watch"] for line in lines if line["roll_back"] is None]
+    seeds = [line["seed"] for line in lines]
     cells = (
-        f"{name} | {count}",
-        labels(name, lines),
-        goal(name, lines),
-        times([line["roll_back"] for line in lines], f" of {count}"),
-        times(watched, ""),
-        " · ".join(
-            percent(sum(looks), count)
-            for looks in zip(*(line["healthy"] for line in lines), strict=True)
-        )
-        or "–",
-        *(percent(alarms(lines, peer), count) for peer in PEERS),
-        f"{min(line['seed'] for line in lines)}–{max(line['seed'] for line in lines)}",
+        name,
+        str(len(lines)),
+        *(faulty_cells(lines) if faulty else healthy_cells(lines)),
+        *(share(sum(has_alarm(line, peer) for line in lines), len(lines)) for peer in PEERS),
+        f"{min(seeds)}–{max(seeds)}",
         f"{sum(line['took'] for line in lines):.0f} s",
     )
     return f"| {' | '.join(cells)} |"
 
 
-def format_name(name: str) -> str:
-    """The name of a row as documents write it, also for results stored with a space before %."""
-    return name.replace(" %", "%")
+def healthy_cells(lines: Sequence[Line]) -> tuple[str, ...]:
+    """False verdicts, and how the deployments end."""
+    count = len(lines)
+    rolled = [line for line in lines if first(line, "roll_back") is not None]
+    watched = [line for line in lines if line not in rolled and first(line, "watch") is not None]
+    finals = [line["final"] for line in lines]
+    return (
+        share(len(rolled), count),
+        f"{100 * upper_bound(len(rolled), count):.1f}%",
+        share(len(watched), count),
+        share(sum(final in ("healthy", "improved") for final in finals), count),
+        share(finals.count("not_enough_data"), count),
+        str(sum(map(is_improved, lines))),
+    )
 
 
-def times(minutes: Sequence[int | None], of: str) -> str:
-    """The number of deployments, and their median time."""
-    found = [minute for minute in minutes if minute is not None]
-    return f"{len(found)}{of}" + (f", {median(found):.0f} min" if found else "")
+def faulty_cells(lines: Sequence[Line]) -> tuple[str, ...]:
+    """Faults that were found, and after how long."""
+    count = len(lines)
+    rolled = [minute for line in lines if (minute := first(line, "roll_back")) is not None]
+    either = [minute for line in lines if (minute := first(line, "roll_back", "watch")) is not None]
+    return (
+        share(len(rolled), count),
+        share(len(either) - len(rolled), count),
+        f"{median(rolled):.0f}" if rolled else "–",
+        f"{median(either):.0f}" if either else "–",
+        share(sum(map(is_false_before, lines)), count),
+        share(sum(line["final"] == "healthy" for line in lines), count),
+    )
 
 
-def alarms(lines: Sequence[Line], peer: str) -> int:
-    """The number of deployments in which a peer raised an alarm."""
-    return sum(line["peers"][peer] is not None for line in lines)
+def has_alarm(line: Line, peer: str) -> bool:
+    """True if a peer raised its first alarm after the onset, or at any time without a fault."""
+    minute = line["peers"].get(peer)
+    return minute is not None and (not is_faulty(line) or minute >= line["onset"])
 
 
-def percent(part: int, whole: int) -> str:
-    """A rounded percentage without insignificant digits."""
-    return f"{100 * part / whole:.0f}%"
-
-
-def false_alarms(lines: Sequence[Line]) -> Iterator[str]:
-    """False alarms over all healthy and confounded deployments, with the 95% interval of the
-    share."""
-    for title, groups in FALSE_ALARMS:
-        of = [line for line in lines if line["group"] in groups]
+def totals(lines: Sequence[Line]) -> Iterator[str]:
+    """The numbers of deployments, and the rates over all of them."""
+    healthy = [line for line in lines if line["group"] == "healthy"]
+    faulty = [line for line in lines if line["group"] == "faulty"]
+    yield (
+        f"{len(healthy)} healthy, {len(faulty)} faulty, "
+        f"{len(lines) - len(healthy) - len(faulty)} deployments for questions."
+    )
+    for title, of in (
+        ("healthy, adverse conditions", healthy),
+        (
+            "healthy, without jobs and hosts in turn",
+            [line for line in healthy if " v " in line["layout"]],
+        ),
+    ):
         if of:
-            false = sum(line["roll_back"] is not None for line in of)
-            watch_only = sum(line["roll_back"] is None and line["watch"] is not None for line in of)
-            low, high = wilson(false, len(of))
-            yield (
-                f"- {title}: {false} of {len(of)} falsely ROLL BACK ({100 * false / len(of):.2f}%, "
-                f"{100 * low:.2f} to {100 * high:.2f}%), {watch_only} WATCH "
-                f"({100 * watch_only / len(of):.1f}%); peers' alarms: "
-                + ", ".join(f"{peer} {percent(alarms(of, peer), len(of))}" for peer in PEERS)
-            )
-            if all("labelled" in line for line in of):
-                of_metrics = {
-                    metric: sum(metric in line["labelled"] for line in of)
-                    for metric in (*HARD, "errors")
-                }
-                shares = ", ".join(
-                    f"{metric} {percent(count, len(of))}"
-                    for metric, count in of_metrics.items()
-                    if count
-                )
-                yield f"  labelled for a minute or more, before hold times: {shares or 'none'}"
+            cells = dict(zip(HEALTHY_HEAD[1:], healthy_cells(of), strict=True))
+            yield f"- {title}: " + ", ".join(f"{name} {cell}" for name, cell in cells.items())
+            yield f"  peers: {alarms(of)}"
+    of = [line for line in faulty if line["name"] not in LIMITED]
+    if of:
+        cells = dict(zip(FAULTY_HEAD[1:], faulty_cells(of), strict=True))
+        yield "- faults that may be ROLL BACK, from +10%: " + ", ".join(
+            f"{name} {cell}" for name, cell in cells.items()
+        )
+        yield f"  peers: {alarms(of)}"
+
+
+def alarms(lines: Sequence[Line]) -> str:
+    """The shares of deployments in which the peers raised alarms."""
+    return ", ".join(
+        f"{title} {share(sum(has_alarm(line, peer) for line in lines), len(lines))}"
+        for peer, title in PEERS.items()
+    )
+
+
+def share(part: int, whole: int) -> str:
+    """A number with its share and 95% interval."""
+    low, high = wilson(part, whole)
+    return f"{part} of {whole} ({100 * part / whole:.0f}%, {100 * low:.0f} to {100 * high:.0f}%)"
 
 
 def wilson(part: int, whole: int) -> tuple[float, float]:
     """The 95% interval of a share."""
-    share, z = part / whole, 1.96
+    found, z = part / whole, 1.96
     middle, half = (
-        share + z * z / (2 * whole),
-        z * sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole)),
+        found + z * z / (2 * whole),
+        z * sqrt(found * (1 - found) / whole + z * z / (4 * whole * whole)),
     )
-    return max(0.0, (middle - half) / (1 + z * z / whole)), (middle + half) / (1 + z * z / whole)
-
-
-def of_fault(name: str) -> tuple[Goal | None, int | None]:
-    """The fault of a row, and the percentage that this row requires; None without a fault or
-    requirement."""
-    for fault, found in GOALS.items():
-        layout = name.removeprefix(f"{fault}, ")
-        if layout != name:
-            return found, found.asked[
-                LAYOUTS.index(layout)
-            ] if found.asked and layout in LAYOUTS else None
-    return None, None
-
-
-def labelled(name: str, lines: Sequence[Line]) -> list[int | None] | None:
-    """The first labelled minute of each deployment: of the fault's own metric, else of any hard
-    metric. None if the labels were not stored."""
-    if any("labelled" not in line for line in lines):
-        return None
-    fault, _ = of_fault(name)
-    metrics = (fault.metric,) if fault else HARD
-    return [
-        min(
-            (line["labelled"][metric] for metric in metrics if metric in line["labelled"]),
-            default=None,
-        )
-        for line in lines
-    ]
-
-
-def labels(name: str, lines: Sequence[Line]) -> str:
-    """The number of labelled deployments, and their median time."""
-    found = labelled(name, lines)
-    return "–" if found is None else times(found, f" of {len(lines)}")
-
-
-def reaches(share: int, found: int, count: int) -> bool:
-    """True if the number found does not miss the required percentage by more than the sampling
-    errors of both: Fisher's exact test, one-sided.
-
-    If both detect equally well, the probability of this few labelled deployments in the row is at
-    least 2.5%."""
-    of_reference = round(share * REFERENCE_TRIALS / 100)
-    both = found + of_reference
-    ways = sum(
-        comb(count, of_row) * comb(REFERENCE_TRIALS, both - of_row)
-        for of_row in range(found + 1)
-        if both >= of_row
+    return max(0.0, (middle - half) / (1 + z * z / whole)), min(
+        1.0, (middle + half) / (1 + z * z / whole)
     )
-    return ways >= UNLIKELY * comb(count + REFERENCE_TRIALS, both)
 
 
-def reaches_as_exact(share: int, found: int, count: int) -> bool:
-    """True if the required percentage, taken as exact, lies within or below the 95% interval of the
-    number found."""
-    return wilson(found, count)[1] >= share / 100 - HALF_A_PER_CENT
-
-
-def goal(name: str, lines: Sequence[Line]) -> str:
-    """The required percentage of a row, and whether the row reaches it."""
-    (_, share), found = of_fault(name), labelled(name, lines)
-    if share is None or found is None:
-        return "–" if share is None else f"{share}%"
-    number = sum(minute is not None for minute in found)
-    if reaches_as_exact(share, number, len(lines)):
-        return f"{share}%: reached"
-    return f"{share}%: {'within both errors' if reaches(share, number, len(lines)) else 'missed'}"
-
-
-def beneath(rows: Mapping[Row, Sequence[Line]]) -> Iterator[str]:
-    """The faults that are labelled less often than required: first those beyond the sampling errors
-    of both, then those that are only excused by the reference's sampling error."""
-    asked, missed, excused = 0, [], []
-    for (_, name), lines in rows.items():
-        (_, share), found = of_fault(name), labelled(name, lines) if lines else None
-        if share is None or found is None:
-            continue
-        number = sum(minute is not None for minute in found)
-        text = f"- {name}: labelled in {number} of {len(lines)}; {share}% required"
-        asked += 1
-        if not reaches(share, number, len(lines)):
-            missed.append(text)
-        elif not reaches_as_exact(share, number, len(lines)):
-            excused.append(text)
-    if asked:
-        yield (
-            f"{asked - len(missed)} of {asked} rows with a goal reach the goal within the "
-            "sampling errors of both" + (":" if missed else ".")
-        )
-        yield from missed
-    if excused:
-        yield f"{len(excused)} of these would miss the goal if the required percentage were exact:"
-        yield from excused
+def upper_bound(part: int, whole: int) -> float:
+    """The exact one-sided 95% upper bound of a share (Clopper and Pearson)."""
+    return 1.0 if part == whole else float(betaincinv(part + 1, whole - part, 0.95))

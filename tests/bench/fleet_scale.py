@@ -3,35 +3,41 @@ numpy only."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from tests.bench.fleet_sim import Fleet, Floats, Ints, Placed
+from tests.bench.fleet_model import Bools, Fleet, Floats, Ints, Placed
 
 
 def processes(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Ints, Ints]:
     """The process of an instance in each minute, and its first minute. For a stopped instance the
     first minute is always the next minute."""
-    shape = (len(placed.gpu), len(clock))
-    process, started = np.zeros(shape, np.int64), np.broadcast_to(placed.start[:, None], shape)
-    if fleet.restart_minutes:
-        process = np.maximum(clock[None] - placed.start[:, None], 0) // fleet.restart_minutes
-        started = placed.start[:, None] + process * fleet.restart_minutes
+    start = placed.start[:, None]
     if fleet.autoscale:
         on = scaled(fleet, placed, clock)
         risen = on & ~np.pad(on, ((0, 0), (1, 0)))[:, :-1]
         process = np.maximum(np.cumsum(risen, axis=1) - 1, 0)
-        begun = np.maximum(
-            np.maximum.accumulate(np.where(risen, clock[None], 0), axis=1), placed.start[:, None]
-        )
-        started = np.where(on, begun, clock[None] + 1)
-    return process, started
+        begun = np.maximum.accumulate(np.where(risen, clock[None], 0), axis=1)
+        return process, np.where(on, np.maximum(begun, start), clock[None] + 1)
+    begins = restarted(fleet, placed, clock)
+    started = np.maximum.accumulate(np.where(begins, clock[None], start), axis=1)
+    return np.cumsum(begins, axis=1), started
 
 
-def scaled(fleet: Fleet, placed: Placed, clock: Ints) -> NDArray[np.bool_]:
+def restarted(fleet: Fleet, placed: Placed, clock: Ints) -> Bools:
+    """True in the first minute of every process of an instance except its first one."""
+    age = clock[None] - placed.start[:, None]
+    begins = np.zeros(age.shape, bool)
+    if fleet.restart_minutes:
+        begins |= age % fleet.restart_minutes == 0
+    if fleet.restarts_per_day:
+        rng = np.random.default_rng([fleet.seed, 4])
+        begins |= rng.random(age.shape) < fleet.restarts_per_day / 1440
+    if fleet.redeploy:
+        begins |= placed.candidate[:, None] & (age == fleet.redeploy)
+    return begins & (age > 0)
+
+
+def scaled(fleet: Fleet, placed: Placed, clock: Ints) -> Bools:
     """True where an instance runs at the given traffic; the first instance of an arm always
     runs."""
     demand = (1 + np.sin(2 * np.pi * ((clock - fleet.history + fleet.phase) / 1440) - 1.5)) / 2

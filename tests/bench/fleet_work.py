@@ -1,17 +1,33 @@
-"""Failed calls and total duration of the calls of a simulated fleet."""
+"""Failed calls, looked-up calls, and total duration of the calls of a simulated fleet; numpy
+only."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from tests.bench.fleet_sim import Fleet, Floats, Generator, Ints
+from tests.bench.fleet_latency import MODES, draw_pareto_seconds, slow_share
+from tests.bench.fleet_model import BUCKETS, Bools, Fleet, Floats, Generator, Ints, autoregressive
 
 
-def draw_errors(rng: Generator, fleet: Fleet, calls: Ints, active: NDArray[np.bool_]) -> Ints:
+def draw_work(
+    fleet: Fleet, middle: Floats, active: Bools, calls: Ints, failing: Floats
+) -> tuple[Ints, Floats, Floats]:
+    """Failed calls, items and seconds, from a separate random stream. `middle` is the log of the
+    median seconds, `failing` the additional share of errors."""
+    rng = np.random.default_rng([fleet.seed, 2])
+    errors = draw_errors(rng, fleet, calls, active, failing)
+    items = (
+        calls
+        * fleet.items_per_call
+        * (1.0 - active[..., None] * (fleet.size if fleet.fault == "batches" else 0.0))
+    )
+    items = items * np.exp(
+        0.05 * np.stack([autoregressive(rng, *active.shape, 0.9, 1.0) for _ in BUCKETS], axis=2)
+    )
+    return errors, items, draw_seconds(rng, fleet, middle, active, calls)
+
+
+def draw_errors(rng: Generator, fleet: Fleet, calls: Ints, active: Bools, failing: Floats) -> Ints:
     """Failed calls: a separate rate per instance, with occasional bursts of some minutes."""
     count, minutes = calls.shape[:2]
     share = fleet.error_share * np.exp(rng.normal(0, fleet.error_sd, count) - fleet.error_sd**2 / 2)
@@ -22,15 +38,18 @@ def draw_errors(rng: Generator, fleet: Fleet, calls: Ints, active: NDArray[np.bo
             chance[i, start : start + int(rng.integers(1, 6))] += rng.uniform(0.005, 0.05)
     if fleet.fault == "error":
         chance = np.where(active, chance * fleet.size, chance)
-    return rng.binomial(calls, np.clip(chance, 0.0, 1.0)[..., None])
+    if fleet.fault == "fail":
+        chance = np.where(active, np.maximum(chance, fleet.size), chance)
+    return rng.binomial(calls, np.clip(chance + failing, 0.0, 1.0)[..., None])
 
 
 def draw_seconds(
-    rng: Generator, fleet: Fleet, level: Floats, active: NDArray[np.bool_], calls: Ints
+    rng: Generator, fleet: Fleet, middle: Floats, active: Bools, calls: Ints
 ) -> Floats:
     """Total seconds of the calls: the mean of a skewed distribution, with occasional much slower
     calls."""
-    middle = np.log(0.008) + np.stack([level, level + np.log(2.5)], axis=2)
+    if fleet.latency == "pareto":
+        return draw_pareto_seconds(fleet, middle, calls)
     mean = np.exp(
         middle
         + fleet.call_sd**2 / 2
@@ -44,6 +63,8 @@ def draw_seconds(
         * (rng.random(middle.shape) < fleet.tail_chance)
         * rng.exponential(0.1, middle.shape)
     )
+    if fleet.latency == "bimodal":
+        mean = mean * (1 + (MODES - 1) * slow_share(fleet, calls))
     return calls * (mean + slow + outliers)
 
 

@@ -3,13 +3,15 @@ threshold, each with its first alarm."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
-from tests.bench.fleet_sim import Fleet, Simulated
+from tests.bench.fleet_model import Fleet
+from tests.bench.fleet_sim import Simulated
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +22,8 @@ more alarms."""
 HOUR = 60
 
 
-class Alarms(NamedTuple):
+@dataclass(frozen=True)
+class Alarms:
     """The minute of each method's first alarm, counted from the deployment; None without an
     alarm."""
 

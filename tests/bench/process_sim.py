@@ -12,22 +12,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dashboard.regressions.judge import InstanceProcessMinute, InstanceStart
 from dashboard.regressions.judge.process.inputs import START_MINUTES
-from tests.bench.fleet_scale import processes
-from tests.bench.fleet_sim import (
+from tests.bench.fleet_clock import ABSENT, reported_minutes
+from tests.bench.fleet_model import (
     GPU_SPEED,
+    Bools,
     Fleet,
     Floats,
     Generator,
     Ints,
     autoregressive,
-    instances,
 )
+from tests.bench.fleet_places import instances
+from tests.bench.fleet_scale import processes
 
-Bools = NDArray[np.bool_]
 GPU_BYTES, HOST_BYTES, GPU_SIZE = 30e9, 12e9, 80e9
 COMPILE_SECONDS, COMPILE_SD, STARTUP_SECONDS = 45.0, 0.18, 15.0
 MEMORY_SD, HOST_MEMORY_SD = 0.015, 0.03
@@ -186,24 +186,39 @@ def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[Instan
     """The rows of every minute in order, next to the rows of calls; `first_minute` is the first
     minute with history."""
     drawn = simulate_processes(fleet)
-    for minute in range(fleet.history + fleet.minutes):
-        yield [
-            InstanceProcessMinute(
-                instance=i + len(drawn.gpu) * int(drawn.process[i, minute]),
-                unit=i,
-                arm="candidate" if drawn.candidate[i] else "baseline",
-                stratum=(gpu,),
-                minute=first_minute + minute,
-                first_minute=first_minute + int(drawn.begun[i, minute]),
-                gpu_peak=int(drawn.gpu_peak[i, minute]),
-                host_rss=int(drawn.host_rss[i, minute]),
-                recompiles=int(drawn.recompiles[i, minute]),
-                start=drawn.starts[i] if minute - drawn.begun[i, minute] >= START_MINUTES else None,
-                gpu_allocated=int(drawn.gpu_allocated[i, minute]),
-                life=i + len(drawn.gpu) * int(drawn.process[i, minute])
-                if fleet.restart_minutes or fleet.autoscale
-                else None,
+    count, minutes = drawn.begun.shape
+    true = reported_minutes(fleet, instances(fleet), minutes)
+    shown = (np.broadcast_to(np.arange(minutes), (count, minutes)) if true is None else true).T
+    arms = ["candidate" if arm else "baseline" for arm in drawn.candidate]
+    ended, gpu_peak, host_rss = drawn.ended.tolist(), *map(whole, (drawn.gpu_peak, drawn.host_rss))
+    recompiles, gpu_allocated = drawn.recompiles.T.tolist(), whole(drawn.gpu_allocated)
+    process, begun = drawn.process.T.tolist(), drawn.begun.T.tolist()
+    for minute, at in enumerate(shown.tolist()):
+        rows = []
+        for i, gpu in enumerate(drawn.gpu):
+            now = at[i]
+            if now == ABSENT or not begun[now][i] <= now < ended[i]:
+                continue
+            name = i + count * process[now][i]
+            rows.append(
+                InstanceProcessMinute(
+                    instance=name,
+                    unit=i if fleet.nodes_known else name,
+                    arm=arms[i],
+                    stratum=(gpu,),
+                    minute=first_minute + minute,
+                    first_minute=first_minute + min(begun[now][i], minute),
+                    gpu_peak=gpu_peak[now][i],
+                    host_rss=host_rss[now][i],
+                    recompiles=recompiles[now][i],
+                    start=drawn.starts[i] if now - begun[now][i] >= START_MINUTES else None,
+                    gpu_allocated=gpu_allocated[now][i],
+                    life=name if fleet.restarts and fleet.nodes_known else None,
+                )
             )
-            for i, gpu in enumerate(drawn.gpu)
-            if drawn.begun[i, minute] <= minute < drawn.ended[i]
-        ]
+        yield rows
+
+
+def whole(values: Floats) -> list[list[int]]:
+    """Whole bytes by minute and instance."""
+    return [*values.T.astype(np.int64).tolist()]
