@@ -26,6 +26,7 @@ from collections.abc import Iterable
 from dashboard.regressions.judge.environment_diff import Difference
 from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import Arm, InstanceMinute
+from dashboard.regressions.judge.pooled_regions import PooledRegions
 from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 from dashboard.regressions.judge.process.series import ProcessTracks
 from dashboard.regressions.judge.region_state import Calls, Region
@@ -117,6 +118,7 @@ class Comparison:
         self.deployed_minute = deployed_minute
         self.minute: int | None = None
         self.regions: dict[str, Region] = {}
+        self.pooled = PooledRegions(settings)
         self.process = ProcessTracks(settings)
         self.environment: tuple[tuple[int, int], tuple[Difference, ...]] | None = None
         """Differences between the versions' environments, with the number of instances of each that
@@ -167,8 +169,11 @@ class Comparison:
         rows: Iterable[InstanceMinute],
         states: Iterable[InstanceProcessMinute],
     ) -> None:
-        for region in self._collect(minute, (row for row in rows if row.arm == "baseline")):
+        regions = self._collect(minute, (row for row in rows if row.arm == "baseline"))
+        for region in regions:
             region.remember(minute, self.with_past)
+        if len(self.regions) > 1:
+            self.pooled.remember(minute, regions)
         if self.with_past:
             self.process.remember(minute, (state for state in states if state.arm == "baseline"))
 
@@ -184,6 +189,8 @@ class Comparison:
         compared = [region.close(minute, ago, self.budget, self.with_past) for region in regions]
         if any(compared):
             self.last_compared = minute
+        if len(self.regions) > 1:
+            self.pooled.add(minute, regions, self.budget)
         self.same_host_minutes += self._past_calls() > before
         if self.lives["candidate"].last == minute:
             for region in self.regions.values():
@@ -241,9 +248,8 @@ class Comparison:
             ] + processes
         minor = set(self.minor_regions())
         called = [region for region in self.regions.values() if not region.quiet]
-        return [
-            item for region in called for item in region.judged(minor=region.name in minor)
-        ] + processes
+        found = [item for region in called for item in region.judged(minor=region.name in minor)]
+        return found + self.pooled.judged(called) + processes
 
     def minor_regions(self) -> list[str]:
         """Names of regions with too few calls to hold back HEALTHY.

@@ -60,7 +60,7 @@ class Weighted(Protocol):
 class ErrorBudget:
     """The budget of one comparison with `regions` outermost regions."""
 
-    __slots__ = ("_rates", "_weights", "regions")
+    __slots__ = ("_rates", "_share", "_weights", "regions")
 
     def __init__(
         self,
@@ -76,17 +76,19 @@ class ErrorBudget:
             "watch": math.fsum(metric.weight for metric in live),
         }
         self.regions = max(1, regions)
+        self._share = POOLED_SHARE / self.regions if self.regions > 1 else 1.0
 
     def part(self, metric: Weighted, verdict: BudgetVerdict) -> float:
         """The rate of one metric in one region, for a whole path."""
         total = max(self._weights[verdict], metric.weight)
-        single = POOLED_SHARE / self.regions if self.regions > 1 else 1.0
-        return self._rates[verdict] * metric.weight / total * single
+        return self._rates[verdict] * metric.weight / total * self._share
 
-    def pooled_part(self, metric: Weighted, verdict: BudgetVerdict) -> float:
-        """The rate of one metric for the estimate over all regions."""
-        total = max(self._weights[verdict], metric.weight)
-        return self._rates[verdict] * metric.weight / total * POOLED_SHARE
+    def pooled(self) -> ErrorBudget:
+        """The same budget for the estimate over all regions."""
+        found = ErrorBudget.__new__(ErrorBudget)
+        found._rates, found._weights, found.regions = self._rates, self._weights, self.regions
+        found._share = POOLED_SHARE
+        return found
 
 
 def crossing_rate(z: float, ratio: float) -> float:

@@ -17,7 +17,11 @@ from dashboard.regressions.judge.certain_facts import (
     group_certain_facts,
 )
 from dashboard.regressions.judge.comparison import Comparison
-from dashboard.regressions.judge.evidence import build_region_evidence, limit_dots
+from dashboard.regressions.judge.evidence import (
+    build_pooled_evidence,
+    build_region_evidence,
+    limit_dots,
+)
 from dashboard.regressions.judge.inputs import InstanceMinute
 from dashboard.regressions.judge.not_compared import (
     agents_differ,
@@ -190,6 +194,8 @@ def list_evidence(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
         for region in regions
         for row in build_region_evidence(region, settings, budget, verdict)
     ]
+    if len(regions) > 1:
+        rows += build_pooled_evidence(comparison.pooled, settings, budget, verdict)
     return [
         limit_dots(row)
         for row in rows + build_process_evidence(comparison.process, settings, budget, verdict)

@@ -15,6 +15,7 @@ from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.level_reading import find_shown, is_alone
 from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change, log_to_level
+from dashboard.regressions.judge.pooled_regions import ALL_REGIONS, PooledRegions
 from dashboard.regressions.judge.region_state import Region, Series
 from dashboard.regressions.judge.result import (
     Dot,
@@ -50,6 +51,18 @@ def build_region_evidence(
         rows = [replace(row, reason="not_called", drives=False) for row in rows]
     rows = [replace(row, muted=True) if row.metric in muted else row for row in rows]
     return attribute_causes(rows, {metric.name: metric.follows for metric in settings.metrics})
+
+
+def build_pooled_evidence(
+    pooled: PooledRegions, settings: Settings, budget: ErrorBudget, verdict: Verdict
+) -> list[Evidence]:
+    """The rows over all regions that lean."""
+    of_all = Region(ALL_REGIONS, settings)
+    return [
+        ratio_row(of_all, series, track, settings, budget.pooled(), True, verdict)
+        for series, track in pooled.entries
+        if track.watching or track.driving
+    ]
 
 
 def ratio_row(

@@ -59,6 +59,8 @@ class Region:
         self.stalls = False
         """True if any call stalled."""
         self.rows: dict[CellKey, CellRows] = {}
+        self.closed: dict[CellKey, CellRows] = {}
+        """The rows of the last closed minute."""
         self.hosts = Hosts(settings)
         self.away: dict[tuple[Stratum, str, NoPastReason], int] = {}
         self.past_calls = 0
@@ -173,6 +175,7 @@ class Region:
             # The order of rows within a minute must not affect the order of sums.
             rows = dict(sorted(rows.items(), key=sort_key))
             self._fresh = False
+        self.closed = rows
         self.hosts.seen(minute, rows)
         loads = compute_loads(rows) if with_past else {}
         for (stratum, _), cell in rows.items():
