@@ -58,6 +58,10 @@ class Config:
     """
     instance: str = ""
     """The operator's name for this process; empty: the names that its pod and its framework use."""
+    node: str = ""
+    """The machine under this host, such as the Kubernetes node of a pod, so that pods with new
+    names are compared with earlier pods on the node; empty: the host.
+    """
     interval: float = 10.0
     """Length of a window in seconds.
 

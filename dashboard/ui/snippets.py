@@ -93,6 +93,7 @@ DOCKER = """docker run --gpus all \\
   -e COMPILEWATCH_ENDPOINT={address} \\
   -e COMPILEWATCH_API_KEY={key} \\{in_docker}
   -e COMPILEWATCH_MODEL=ranker -e COMPILEWATCH_VERSION=2026.11.3 \\
+  -e COMPILEWATCH_NODE="$(hostname)" \\
   your-image compilewatch run -- python serve.py"""
 
 KUBERNETES = """kubectl create secret generic compilewatch --from-literal=key={key}
@@ -107,6 +108,8 @@ env:
     value: ranker
   - name: COMPILEWATCH_VERSION
     value: "2026.11.3"
+  - name: COMPILEWATCH_NODE
+    valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
 command: ["compilewatch", "run", "--", "python", "serve.py"]"""
 
 

@@ -190,20 +190,21 @@ def test_the_container_starts_with_the_settings_of_image_and_pod(
 ) -> None:
     secret, pod = (yaml.safe_load(block) for block in blocks(CONTAINER, "yaml"))
     values = {one["name"]: one.get("value") for one in pod["env"]}
-    [asked] = [one["valueFrom"]["secretKeyRef"] for one in pod["env"] if "valueFrom" in one]
+    sources = {one["name"]: one["valueFrom"] for one in pod["env"] if "valueFrom" in one}
+    assert sources["COMPILEWATCH_NODE"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
+    asked = sources["COMPILEWATCH_API_KEY"]["secretKeyRef"]
     assert (asked["name"], set(secret["stringData"])) == (
         secret["metadata"]["name"],
         {asked["key"]},
     )
-    assert all(
-        isinstance(value, str) for name, value in values.items() if name != "COMPILEWATCH_API_KEY"
-    )
+    assert all(isinstance(value, str) for name, value in values.items() if name not in sources)
     [image] = blocks(CONTAINER, "dockerfile")
     settings = dict(one.split("=", 1) for one in re.findall(r"COMPILEWATCH_\w+=\S+", image))
     told = {
         **settings,
         "COMPILEWATCH_VERSION": values["COMPILEWATCH_VERSION"],
         "COMPILEWATCH_ENDPOINT": dashboard.endpoint,
+        "COMPILEWATCH_NODE": "gpu-node-4",
     }
     (folder / "serve.py").write_text(
         "import compilewatch\nwith compilewatch.region('step'):\n    pass\n"
@@ -214,7 +215,11 @@ def test_the_container_starts_with_the_settings_of_image_and_pod(
     ]
     run([sys.executable, "-m", *words], folder, {**surroundings(folder, dashboard), **told})
     [sender] = senders(dashboard).values()
-    assert (sender["model"], sender["version"]) == ("ranker", "2026.11.3")
+    assert (sender["model"], sender["version"], sender["node"]) == (
+        "ranker",
+        "2026.11.3",
+        "gpu-node-4",
+    )
 
 
 def test_a_cell_of_a_notebook_reports_with_the_key_of_a_file(

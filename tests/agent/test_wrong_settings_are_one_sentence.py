@@ -27,6 +27,8 @@ GOOD = {"model": "ranker", "endpoint": "https://watch.example", "api_key": "cw_i
         ({"api_key": None}, "off: no key; pass init(api_key=...) or set COMPILEWATCH_API_KEY"),
         ({"model": ""}, "off: no model name; pass init(model=...) or set COMPILEWATCH_MODEL"),
         ({"model": 3}, "off: init(model=...) must be text, got int"),
+        ({"node": 7}, "off: init(node=...) must be text, got int"),
+        ({"node": "n" * 600}, "off: init(node=...) is longer than 512 characters"),
         ({"model": "m" * 600}, "off: init(model=...) is longer than 512 characters"),
         (
             {"endpoint": "watch.example"},

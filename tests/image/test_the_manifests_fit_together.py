@@ -257,6 +257,20 @@ def test_the_adapter_rule_of_the_guide_matches_the_autoscaler_metric() -> None:
     )
 
 
+def test_the_guide_fills_the_node_of_a_job_from_its_pod() -> None:
+    blocks = re.findall(r"```yaml\n(env:.*?)```", GUIDE, re.DOTALL)
+    assert [yaml.safe_load(block) for block in blocks] == [
+        {
+            "env": [
+                {
+                    "name": "COMPILEWATCH_NODE",
+                    "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}},
+                }
+            ]
+        }
+    ]
+
+
 def test_every_setting_in_the_manifests_exists_and_every_pod_has_all() -> None:
     explained = set(
         re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE)

@@ -35,6 +35,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("v", 1.5, "v: expected a whole number, got a number"),
         ("instance/rank", "0", "instance.rank: expected a whole number, got text"),
         ("instance/simulated", 1, "instance.simulated: expected true or false, got a number"),
+        ("instance/node", 7, "instance.node: expected text, got a number"),
         ("instance/model", None, "instance.model: expected text, got null"),
         ("reports/0/seq", [1], "reports[0].seq: expected a list of 2, got a list"),
         ("reports/0/window/1", float("inf"), "reports[0].window[1]: expected a finite number"),

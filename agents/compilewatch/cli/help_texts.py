@@ -11,6 +11,7 @@ settings (arguments of compilewatch.init(...) come first):
   COMPILEWATCH_API_KEY    key of the project, from the dashboard's Setup page
   COMPILEWATCH_MODEL      name of the model that the job serves or trains
   COMPILEWATCH_VERSION    its version; otherwise the commit or image tag that is found
+  COMPILEWATCH_NODE       machine under the host, such as the Kubernetes node of a pod
 
 first steps:
   export COMPILEWATCH_ENDPOINT=https://dashboard.example.com COMPILEWATCH_API_KEY=cw_ing_...

@@ -110,6 +110,7 @@ def identity_build(config: Config, environ: Mapping[str, str] | None = None) -> 
         local_rank=local_rank,
         world_size=world_size,
         host=socket.gethostname(),
+        node=config.node,
         pid=os.getpid(),
         python=platform.python_version(),
         agent=__version__,

@@ -294,6 +294,8 @@ class Identity:
     local_rank: int = 0
     world_size: int = 1
     host: str = ""
+    node: str = ""
+    """The machine under the host, such as the Kubernetes node of a pod; empty: the host itself."""
     pid: int = 0
     gpu: str = ""
     gpu_count: int = 0

@@ -49,6 +49,7 @@ STANDARD = {
     "version": "service.version",
     "environment": "deployment.environment.name",
     "host": "host.name",
+    "node": "k8s.node.name",
     "pid": "process.pid",
 }
 OWN = "compilewatch."

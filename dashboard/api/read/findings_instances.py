@@ -151,6 +151,7 @@ _COPIED_FIELDS = (
         "environment",
         "kind",
         "host",
+        "node",
         "job",
         "rank",
         "world_size",

@@ -67,6 +67,9 @@ class InstanceShape(Schema):
         "treated as a worker."
     )
     host: str
+    node: str = Field(
+        description="The machine under the host, from COMPILEWATCH_NODE; empty: the host itself."
+    )
     pid: int | None
     job: str
     rank: int

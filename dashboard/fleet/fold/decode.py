@@ -77,6 +77,7 @@ def _build_columns(who: Identity) -> dict[str, Any]:
     return {
         "kind": _clip_label(who.kind, 16),
         "host": clip_name(who.host, 200),
+        "node": clip_name(who.node, 200) if who.node else "",
         "job": clip_name(who.job, 200),
         "rank": _clamp_int32(who.rank, 0),
         "pid": _clamp_int32(who.pid, 0) or None,

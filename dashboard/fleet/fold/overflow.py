@@ -143,6 +143,7 @@ def _rename_instance(fact: InstanceFact, renamed: OverflowNames) -> InstanceFact
     nothing = {
         "kind": "",
         "host": OTHER,
+        "node": "",
         "job": "",
         "rank": 0,
         "pid": None,

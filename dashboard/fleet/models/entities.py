@@ -137,6 +137,12 @@ class Instance(models.Model):
     environment = models.CharField(max_length=64)
     kind = models.CharField(max_length=16, default="serving")
     host = models.CharField(max_length=200, default="")
+    node = models.CharField(
+        max_length=200,
+        default="",
+        db_default="",
+        help_text="The machine under the host; empty: the host itself.",
+    )
     job = models.CharField(max_length=200, default="")
     rank = models.IntegerField(default=0)
     world_size = models.IntegerField(default=1)

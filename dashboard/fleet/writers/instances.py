@@ -56,6 +56,7 @@ IDENTITY_COLUMNS = (
     "environment",
     "kind",
     "host",
+    "node",
     "job",
     "rank",
     "world_size",

@@ -16,6 +16,7 @@ IDENTITY_KEYS = frozenset(
         "model",
         "version",
         "host",
+        "node",
         "pid",
         "rank",
         "job",

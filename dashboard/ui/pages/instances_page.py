@@ -232,6 +232,7 @@ def _told(
         "role": instance.role,
         "pid": instance.pid,
         "host": instance.host,
+        "node": instance.node,
         "rank": instance.rank,
         "job": instance.job,
         "version": instance.version.name,

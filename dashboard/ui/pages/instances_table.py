@@ -56,7 +56,7 @@ class InstanceRow:
     """The state, with the kind of the end if the instance ended."""
     ended_badly: bool
     place: str
-    """Host and process id, if the name does not contain them."""
+    """Host and process id, if the name does not contain them, and the node if it differs."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,14 @@ def instance_row(one: ReportingInstance, slots: Mapping[int, int], now: datetime
 
 
 def format_place(instance: Instance) -> str:
-    """Host and process id of an instance with a label as its name."""
-    if not instance.label or not instance.host:
-        return ""
-    return f"{instance.host}, pid {instance.pid}" if instance.pid else instance.host
+    """Host and process id of an instance with a label as its name, and the node if it differs from
+    the host."""
+    parts = []
+    if instance.label and instance.host:
+        parts = [instance.host, f"pid {instance.pid}" if instance.pid else ""]
+    if instance.node != instance.host:
+        parts.append(f"node {instance.node}" if instance.node else "")
+    return ", ".join(part for part in parts if part)
 
 
 def format_helpers(roles: Mapping[str, int]) -> str:

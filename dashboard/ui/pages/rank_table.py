@@ -47,6 +47,8 @@ class RankRow:
     rank: int
     instance_id: str
     host: str
+    node: str
+    """The node if it differs from the host."""
     stage: str
     state: InstanceState
     first: int
@@ -168,6 +170,7 @@ def _row(
         rank=one.rank,
         instance_id=one.instance_id,
         host=one.host,
+        node=one.node if one.node != one.host else "",
         stage=read_stage(one),
         state=instance_state(one, clock.now()),
         first=kinds["first"],

@@ -165,7 +165,7 @@ def _matches_query(row: Instance, asked: InstancesQuery) -> bool:
     return (
         not asked.text
         or asked.text.lower()
-        in f"{process_name(row)} {row.host} {row.instance_id} {row.job}".lower()
+        in f"{process_name(row)} {row.host} {row.node} {row.instance_id} {row.job}".lower()
     )
 
 

@@ -68,7 +68,7 @@ def project_search(
         _all(words, "text", "where", "kind", "model__name"), _any(words, "text", "where", "kind")
     )
     instances = Instance.objects.filter(
-        _all(words, "label", "host", "instance_id", "gpu", "job"), project_id=project_id
+        _all(words, "label", "host", "node", "instance_id", "gpu", "job"), project_id=project_id
     )
     return SearchResults(
         models=take("models", models.order_by("-last_seen_at")),

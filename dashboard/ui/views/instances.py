@@ -99,7 +99,7 @@ def instances_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
         "clock offset (s)",
         "late windows",
     ]
-    head += ["name", "role", "pid", "ended", "exit code", "exit signal"]
+    head += ["name", "role", "pid", "ended", "exit code", "exit signal", "node"]
     rows = [
         (
             *_list_identity(one),
@@ -137,8 +137,8 @@ def _list_identity(one: Instance) -> tuple[str, str, int, str, str, str]:
 
 
 def _list_details(one: Instance) -> tuple[str | int | None, ...]:
-    """Name, identity and exit of the instance."""
-    return process_name(one), one.role, one.pid, *serialize_ending(one).values()
+    """Name, identity, exit and node of the instance."""
+    return process_name(one), one.role, one.pid, *serialize_ending(one).values(), one.node
 
 
 def _page(request: ProjectRequest, model: WatchedModel, size: int) -> InstancesPage:

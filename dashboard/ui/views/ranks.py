@@ -35,6 +35,7 @@ CSV_HEADER = [
     "caches",
     "eager",
     "compiles now",
+    "node",
 ]
 
 
@@ -82,6 +83,7 @@ def ranks_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
             r.pattern,
             r.eager,
             r.now,
+            r.node,
         )
         for r in board.rows
     ]

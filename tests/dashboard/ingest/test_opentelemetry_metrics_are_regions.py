@@ -102,6 +102,7 @@ def test_regions_arrive_unchanged(found: list[Region], end: float) -> None:
         rank=3,
         world_size=8,
         host="gpu-7",
+        node="node-7",
         pid=17,
         gpu="NVIDIA H200",
         agent="0.1.0",

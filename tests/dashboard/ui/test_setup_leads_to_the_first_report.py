@@ -107,6 +107,14 @@ def test_the_snippets_contain_the_address_of_this_server(
         assert words in html
 
 
+def test_the_snippets_of_containers_set_the_node(signed_in: Client, project: Project) -> None:
+    html = markup.unescape(signed_in.get(SETUP).content.decode())
+    assert (
+        "- name: COMPILEWATCH_NODE\n    valueFrom: {fieldRef: {fieldPath: spec.nodeName}}" in html
+    )
+    assert '-e COMPILEWATCH_NODE="$(hostname)"' in html
+
+
 def test_the_page_waits_then_confirms_the_first_report_then_names_the_sender(
     signed_in: Client,
     project: Project,

@@ -43,6 +43,7 @@ def read_instance_traits(
     columns = (
         "gpu",
         "host",
+        "node",
         "torch",
         "agent",
         "rank",
@@ -68,6 +69,7 @@ def read_instance_traits(
 def _list_identity_traits(
     gpu: str,
     host: str,
+    node: str,
     torch: str,
     agent: str,
     rank: int,
@@ -76,7 +78,7 @@ def _list_identity_traits(
     identity: Any,
     components: Any,
 ) -> Traits:
-    told = {"gpu": gpu, "host": host, "torch": torch, "agent": agent}
+    told = {"gpu": gpu, "host": host, "node": node, "torch": torch, "agent": agent}
     if size > 1:
         told |= {"rank": str(rank), "world size": str(size), "job": job}
     for key in IDENTITY_TRAITS:

@@ -1,5 +1,8 @@
 """Independent units: processes that vary together count as one statistical unit.
 
+A process runs on its node if the agent reports one, else on its host. A pod with a new name
+therefore runs where earlier pods of the node ran.
+
 1. All ranks of a job form one unit, because ranks run in lockstep. Its host is the first of its
 hosts by name.
 2. A process that starts after another one of its version ended, on the same host and GPU type,
@@ -21,11 +24,12 @@ from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import Deployment, Instance
 from dashboard.fleet.selectors.instances.role_filters import where_counted
 
-_COLUMNS = ("id", "instance_id", "job", "world_size", "since", "last_minute", "host", "gpu")
+_COLUMNS = ("id", "instance_id", "job", "world_size", "since", "last_minute", "host", "node", "gpu")
 
 
 class JudgedProcess(NamedTuple):
-    """One process. `unit` varies independently of other units; `host` is the host of the unit."""
+    """One process. `unit` varies independently of other units; `host` is the node of the
+    unit, or its host if no node is reported."""
 
     instance: str
     unit: str
@@ -52,8 +56,8 @@ def read_processes(side: Deployment) -> dict[int, JudgedProcess]:
         .values_list(*_COLUMNS)
     )
     alone = {
-        id: JudgedProcess(name, name, host, gpu, size, first, last)
-        for id, name, job, size, first, last, host, gpu in values
+        id: JudgedProcess(name, name, node or host, gpu, size, first, last)
+        for id, name, job, size, first, last, host, node, gpu in values
     }
     jobs: dict[str, list[int]] = {}
     for id, _, job, size, *_ in values:
