@@ -65,6 +65,7 @@ class AffectedSeries:
         self._rate: Rate | None = None
         self._settings = settings
         self._calm_minutes = 0
+        self._past_only = False
         self._recent_minutes = settings.recent_minutes
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
@@ -89,7 +90,9 @@ class AffectedSeries:
             found.cand_events += cand_events
         if not called:
             return 0
-        self.rates.add(sums, self._add_past_counts(minute, rows, sums))
+        gone = self._add_past_counts(minute, rows, sums)
+        self._past_only = bool(gone)
+        self.rates.add(sums, gone)
         self._rate = None
         self._survey(minute)
         # An instance with very few calls is never judged alone. All of them together may fail often
@@ -207,8 +210,22 @@ class AffectedSeries:
             recovered=recovered,
             relapsed=regressed,
             fresh=fresh,
-            size=self.rates.rise() / FULL_HOLD_RISE if leaning else 1.0,
+            size=self._rise() / FULL_HOLD_RISE if leaning else 1.0,
         )
+
+    def _rise(self) -> float:
+        """The rise of the share over the last minutes, without the most affected one of several
+        instances; 0 without a baseline in the same minutes, because a storm of errors can hit any
+        version."""
+        if self._past_only:
+            return 0.0
+        windows = [window for units in self.candidate.values() for window in units.values()]
+        called = [window for window in windows if window.calls]
+        if len(called) > 1:
+            called.remove(max(called, key=lambda window: window.events / window.calls))
+        calls = sum(window.calls for window in called)
+        rest = sum(window.events for window in called) / calls if calls else 0.0
+        return min(self.rates.rise(), rest - (self.share(self.baseline) or 0.0))
 
     def undecided(self) -> bool:
         """True if both versions are affected and the candidate's rise is too large to ignore."""
@@ -222,6 +239,10 @@ class AffectedSeries:
     def expected(self) -> bool:
         """True if a version reports the counted value."""
         return bool(self.baseline or self.candidate)
+
+    def contradicts(self) -> bool:
+        """True if HEALTHY no longer holds."""
+        return not self.tolerable()
 
     def tolerable(self) -> bool:
         """True if instances were judged, none is affected beyond the baseline, and the data rules
@@ -238,7 +259,9 @@ class AffectedSeries:
         if metric.tolerated is None or rate is None or rate.events < metric.least_events:
             return False
         worst = rate.delta + rate.margin(self._settings.healthy_alpha)
-        return worst >= math.log1p(metric.tolerated) and rate.points(worst) >= metric.points
+        return (
+            worst >= math.log1p(metric.tolerated) and rate.points(worst) >= metric.tolerated_points
+        )
 
     def _matters(self) -> bool:
         """True if the share rose by at least the smallest effect over the last minutes."""

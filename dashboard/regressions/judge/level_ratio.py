@@ -354,6 +354,11 @@ class RatioSeries:
         estimate = self.estimate
         return estimate.delta + estimate.margin(self.settings.healthy_alpha) if estimate else None
 
+    def contradicts(self) -> bool:
+        """True if the change is at least the smallest effect, or a bucket hides it."""
+        estimate = self.estimate
+        return estimate is None or estimate.delta >= self.effect or self.is_within_bucket
+
     def tolerable(self) -> bool:
         """True if that bound is below the tolerated change."""
         bound = self.bound()

@@ -46,6 +46,10 @@ GROSS_MINUTES = 3
 GROSS_SEVERAL, GROSS_SINGLE = (6.0, 3), (8.0, 5)
 """Standard deviations of a minute's noise that a gross change exceeds, and its minutes, on several
 instances and on a single one: two busy neighbours at once slow a single instance a lot."""
+SETTLE_MINUTES = (12, 90)
+"""Matched minutes before a change that is not gross counts, and until which it must not fall."""
+SETTLED_SHARE = 0.75
+"""The part of the first third of the last half hour that the last third must reach."""
 SHOWN_SHARE = 0.6
 """The part of the last half hour that must show half of the smallest effect. A short burst moves a
 mean for hours."""
@@ -84,7 +88,7 @@ def read_level(series: RatioSeries, budget: ErrorBudget, closely: bool) -> Readi
         return CALM
     gross = is_gross(series)
     found = None
-    if not gross and shown_share(series) >= SHOWN_SHARE:
+    if not gross and shown_share(series) >= SHOWN_SHARE and not is_settling(series):
         found = next(find_changes(series, budget), None)
     named = found is None and not gross and find_outlier(series, budget) is not None
     if not (found or gross or named or closely):
@@ -248,6 +252,19 @@ def recent_floor(series: RatioSeries, least_minutes: int = GROSS_MINUTES) -> flo
         if minutes >= least_minutes:
             return smallest
     return 0.0
+
+
+def is_settling(series: RatioSeries) -> bool:
+    """True while a young candidate has too few minutes, or its change falls: caches that fill slow
+    a process for up to an hour."""
+    if series.matched_minutes < SETTLE_MINUTES[0]:
+        return True
+    if series.matched_minutes > SETTLE_MINUTES[1]:
+        return False
+    changes = [change / span for span, change in series.recent for _ in range(span)]
+    third = len(changes) // 3
+    first, last = math.fsum(changes[:third]) / third, math.fsum(changes[-third:]) / third
+    return last < SETTLED_SHARE * first
 
 
 def shown_share(series: RatioSeries) -> float:

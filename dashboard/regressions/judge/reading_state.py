@@ -40,5 +40,8 @@ class BoundedSeries(Protocol):
     def expected(self) -> bool:
         """True if HEALTHY must wait for the series; False for a metric that is not reported."""
 
+    def contradicts(self) -> bool:
+        """True if the best estimate speaks against an earlier HEALTHY."""
+
     def tolerable(self) -> bool:
         """True if the series rules out any change above the tolerated one."""

@@ -56,7 +56,7 @@ class AffectedMetric(Metric):
     - As a rate, a change matters from `times` the baseline's rate, `points` more, and
       `least_events` on.
     - `by_rate` enables the rate even if no instance of the baseline is affected.
-    - `tolerated` is the rise that HEALTHY must rule out.
+    - `tolerated` is the rise that HEALTHY must rule out, if it is `tolerated_points` or more.
     - `from_start` includes the candidate's warm-up: a failed call is no effect of warm-up.
     """
 
@@ -74,6 +74,7 @@ class AffectedMetric(Metric):
     least_events: int = 5
     dispersion: float = 0.5
     tolerated: float | None = None
+    tolerated_points: float = 0.005
     from_start: bool = False
 
 

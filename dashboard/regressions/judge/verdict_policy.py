@@ -8,7 +8,8 @@ Algorithm: a state machine per series (`Track`) and one per deployment (`Verdict
 - WATCH: a series leans for `watch_minutes`, or for `narrow_minutes` while one instance accounts for
   the change; or too few calls are comparable; or the version drifts.
 - HEALTHY: at a fixed look, every hard series rules out the tolerated change, and no series leans.
-  The result holds until the next look; ROLL BACK revokes it.
+  The result of a look remains until a later look repeats it or its best estimate contradicts it;
+  ROLL BACK revokes it.
 - NOT ENOUGH DATA: everything else.
 
 Invariants:
@@ -214,6 +215,7 @@ class VerdictPolicy:
         self._matched_at_look = min(matched)
         well = all(item.series.tolerable() for item in hard)
         calm = not any(item.track.reading.leaning or item.track.driving for item in judged)
-        self.healthy = (
-            HealthyLook(looks[passed - 1], minute, bounds) if well and calm and not thin else None
-        )
+        if well and calm and not thin:
+            self.healthy = HealthyLook(looks[passed - 1], minute, bounds)
+        elif thin or not calm or any(item.series.contradicts() for item in hard):
+            self.healthy = None

@@ -186,6 +186,10 @@ class ComparedSeries(ABC):
         awaited."""
         return bool(self.reports)
 
+    def contradicts(self) -> bool:
+        """True if an earlier HEALTHY no longer holds."""
+        return not self.tolerable()
+
     def tolerable(self) -> bool:
         """True: the metric holds no verdict back."""
         return True

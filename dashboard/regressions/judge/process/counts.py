@@ -94,6 +94,10 @@ class StormSeries:
         """False: a calm rule holds no verdict back."""
         return False
 
+    def contradicts(self) -> bool:
+        """True if an earlier HEALTHY no longer holds."""
+        return not self.tolerable()
+
     def tolerable(self) -> bool:
         """True: a calm rule holds no verdict back."""
         return True
@@ -189,6 +193,10 @@ class MissSeries:
     def expected(self) -> bool:
         """False: a calm count holds no verdict back."""
         return False
+
+    def contradicts(self) -> bool:
+        """True if an earlier HEALTHY no longer holds."""
+        return not self.tolerable()
 
     def tolerable(self) -> bool:
         """True: a calm count holds no verdict back."""

@@ -149,6 +149,11 @@ class LevelSeries(ComparedSeries):
         estimate = self.estimate
         return estimate.delta + estimate.margin(self._settings.healthy_alpha) if estimate else None
 
+    def contradicts(self) -> bool:
+        """True if the change is at least the smallest effect."""
+        estimate = self.estimate
+        return estimate is not None and estimate.delta >= self._effect
+
     def tolerable(self) -> bool:
         """True if that bound is below the tolerated change. A metric that no version reports holds
         no verdict back."""
