@@ -107,7 +107,8 @@ def jobs(chosen: argparse.Namespace, run: Line, done: set[int]) -> list[Job]:
         }
         fleets = scenario.fleets(chosen.deployments, run["minutes"], chosen.seeds)
         for number, fleet in enumerate(fleets):
-            if fleet.seed % parts == part - 1 and fleet.seed not in done:
+            mine = (scenario.number + number) % parts == part - 1
+            if mine and fleet.seed not in done:
                 found.append((number, Job({**known, "seed": fleet.seed}, fleet, until)))
     return [job for _, job in sorted(found, key=lambda item: item[0])]
 
@@ -122,7 +123,9 @@ def run_missing(chosen: argparse.Namespace, file: Path) -> list[Line]:
         "seeds": chosen.seeds,
     }
     kept = kept_lines([file] if file.exists() else [])
-    file.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    whole = file.with_suffix(".whole")
+    whole.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    whole.replace(file)
     lines = [line for line in kept if all(line[name] == run[name] for name in RUN)]
     missing = jobs(chosen, run, {line["seed"] for line in lines})
     print(
