@@ -60,7 +60,6 @@ FUNCTIONS = {
     "tests/bench/bench_mlflow.py": ("start",),
     "tests/bench/bench_pages.py": ("rows_made",),
     "tests/bench/bench_wrk.py": ("run",),
-    "tests/bench/fleet_sim.py": ("simulate",),
     "tests/bench/page_browser.py": ("opened",),
     "tests/bench/upgrade_load.py": ("writes",),
     "tests/browser/test_everything_works_under_a_path.py": ("test_under_a_path",),

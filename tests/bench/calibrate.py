@@ -9,7 +9,8 @@ run with more deployments adds to the stored ones. The work can be split over ma
 `--shard 1/3` watches every third deployment, `--seconds 500` starts no deployment after that time,
 `--into FILE` selects the file of results, and `--combine FILE ...` prints the tables of all
 deployments in these files with the `--prior` and `--seeds`. `--groups`, `--layouts` and `--rows`
-select scenarios, `--each` prints a row per scenario and layout. Requires only numpy and scipy."""
+select scenarios, `--each` prints a row per scenario and layout, `--wrong` lists the wrong verdicts
+with their seeds and sentences. Requires only numpy, scipy and this repository."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dashboard.regressions.judge import PRODUCTION
-from tests.bench.calibrate_table import tables
+from tests.bench.calibrate_table import list_wrong, tables
 from tests.bench.fleet_model import Fleet
 from tests.bench.fleet_scenarios import FIRST_SEEDS, GROUPS, Scenario, scenarios
 from tests.bench.judge_trials import watch
@@ -102,10 +103,12 @@ def jobs(chosen: argparse.Namespace, run: Line, done: set[int]) -> list[Job]:
             "name": scenario.name,
             "layout": scenario.layout,
             "faster": scenario.fleet.fault == "slow" and scenario.fleet.size < 0,
+            "part": scenario.fleet.fault_bucket or scenario.fleet.fault_gpu,
         }
         fleets = scenario.fleets(chosen.deployments, run["minutes"], chosen.seeds)
         for number, fleet in enumerate(fleets):
-            if fleet.seed % parts == part - 1 and fleet.seed not in done:
+            mine = (scenario.number + number) % parts == part - 1
+            if mine and fleet.seed not in done:
                 found.append((number, Job({**known, "seed": fleet.seed}, fleet, until)))
     return [job for _, job in sorted(found, key=lambda item: item[0])]
 
@@ -120,7 +123,9 @@ def run_missing(chosen: argparse.Namespace, file: Path) -> list[Line]:
         "seeds": chosen.seeds,
     }
     kept = kept_lines([file] if file.exists() else [])
-    file.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    whole = file.with_suffix(".whole")
+    whole.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    whole.replace(file)
     lines = [line for line in kept if all(line[name] == run[name] for name in RUN)]
     missing = jobs(chosen, run, {line["seed"] for line in lines})
     print(
@@ -162,6 +167,9 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--layouts", help='comma-separated, as in "1 v 1,2 v 3+3"')
     parser.add_argument("--rows", metavar="TEXT", help="only scenarios with this text")
     parser.add_argument("--each", action="store_true", help="a row per scenario and layout")
+    parser.add_argument(
+        "--wrong", action="store_true", help="list each false verdict and each fault not found"
+    )
     parser.add_argument("--shard", default="1/1", metavar="PART/PARTS")
     parser.add_argument(
         "--seconds",
@@ -201,6 +209,8 @@ def main() -> None:
             chosen.into.unlink(missing_ok=True)
         lines = run_missing(chosen, chosen.into)
     print(*tables(in_order(lines), each=chosen.each), sep="\n")
+    if chosen.wrong:
+        print("", *list_wrong(in_order(lines)), sep="\n")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ PEERS = {
     "pooled": "Welch",
     "kayenta": "Kayenta",
     "threshold": "threshold",
+    "msprt": "mSPRT",
+    "sequence": "confidence sequence",
 }
 LIMITED = ("twice the compile time", "cache hits 95 to 40%", "30 recompiles an hour", "p50 +5%")
 """Faults that are WATCH at most, or smaller than what matters."""
@@ -32,6 +34,7 @@ FAULTY_HEAD = (
     "WATCH alone",
     "median minutes to ROLL BACK",
     "to either",
+    "named",
     "false before the onset",
     "HEALTHY at the end",
 )
@@ -64,6 +67,12 @@ def is_false_before(line: Line) -> bool:
 def is_improved(line: Line) -> bool:
     """True if a metric of calls is IMPROVED at the end."""
     return any(label == "IMPROVED" for label, *_ in line["labels"].values())
+
+
+def is_named(line: Line) -> bool:
+    """True if the sentence of WATCH or ROLL BACK names the bucket or GPU type with the fault."""
+    sentences = [line["sentences"].get(verdict, "") for verdict in ("watch", "roll_back")]
+    return bool(line["part"]) and any(line["part"] in sentence for sentence in sentences)
 
 
 def tables(lines: Sequence[Line], *, each: bool = False) -> Iterator[str]:
@@ -106,6 +115,8 @@ def table(lines: Sequence[Line], faulty: bool, each: bool) -> Iterator[str]:
     for name in names:
         of = [line for line in lines if name in (line["name"], f"{line['name']}, {line['layout']}")]
         yield row(name, of, faulty)
+    if lines[0]["group"] == "question":
+        return
     for layout in dict.fromkeys(line["layout"] for line in lines):
         yield row(f"*{layout}*", [line for line in lines if line["layout"] == layout], faulty)
     yield row("**all**", lines, faulty)
@@ -151,6 +162,7 @@ def faulty_cells(lines: Sequence[Line]) -> tuple[str, ...]:
         share(len(either) - len(rolled), count),
         f"{median(rolled):.0f}" if rolled else "–",
         f"{median(either):.0f}" if either else "–",
+        share(sum(map(is_named, lines)), count) if any(line["part"] for line in lines) else "–",
         share(sum(map(is_false_before, lines)), count),
         share(sum(line["final"] == "healthy" for line in lines), count),
     )
@@ -190,6 +202,20 @@ def totals(lines: Sequence[Line]) -> Iterator[str]:
         yield f"  peers: {alarms(of)}"
 
 
+def list_wrong(lines: Sequence[Line]) -> Iterator[str]:
+    """Each false verdict and each fault that was not found, with its seed and sentence."""
+    for line in lines:
+        rolled, watched = first(line, "roll_back"), first(line, "watch")
+        what = f"{line['name']}, {line['layout']}, seed {line['seed']}"
+        if not is_faulty(line) and (rolled is not None or watched is not None):
+            verdict, minute = ("watch", watched) if rolled is None else ("roll_back", rolled)
+            yield f"- false {verdict} at {minute}: {what}: {line['sentences'][verdict]}"
+        elif is_faulty(line) and is_false_before(line):
+            yield f"- false before the onset: {what}: {line['transitions']}"
+        if is_faulty(line) and rolled is None and line["name"] not in LIMITED:
+            yield f"- no ROLL BACK, ends {line['final']}: {what}: {line['sentences']['final']}"
+
+
 def alarms(lines: Sequence[Line]) -> str:
     """The shares of deployments in which the peers raised alarms."""
     return ", ".join(
@@ -199,9 +225,9 @@ def alarms(lines: Sequence[Line]) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A number with its share and 95% interval."""
+    """A number with the 95% interval of its share."""
     low, high = wilson(part, whole)
-    return f"{part} of {whole} ({100 * part / whole:.0f}%, {100 * low:.0f} to {100 * high:.0f}%)"
+    return f"{part} of {whole} ({100 * low:.0f} to {100 * high:.0f}%)"
 
 
 def wilson(part: int, whole: int) -> tuple[float, float]:

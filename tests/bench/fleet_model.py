@@ -67,9 +67,6 @@ class Fleet:
     """A slowly drifting level that all hosts of a rack share; hosts alternate between two racks."""
     day_step: float = 0.0
     """Standard deviation of the level between days."""
-    restart_minutes: int = 0
-    """Interval of restarts: each restart is a new process of the same unit, which compiles again; 0
-    means never."""
     weekend: float = 0.0
     """Speed-up of calls on two days of the week, which also have 60% fewer calls."""
     autoscale: bool = False
@@ -145,9 +142,7 @@ class Fleet:
     @property
     def restarts(self) -> bool:
         """True if an instance may have several processes."""
-        return bool(
-            self.restart_minutes or self.restarts_per_day or self.redeploy or self.autoscale
-        )
+        return bool(self.restarts_per_day or self.redeploy or self.autoscale)
 
 
 @dataclass(frozen=True)

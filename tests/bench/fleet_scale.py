@@ -27,8 +27,6 @@ def restarted(fleet: Fleet, placed: Placed, clock: Ints) -> Bools:
     """True in the first minute of every process of an instance except its first one."""
     age = clock[None] - placed.start[:, None]
     begins = np.zeros(age.shape, bool)
-    if fleet.restart_minutes:
-        begins |= age % fleet.restart_minutes == 0
     if fleet.restarts_per_day:
         rng = np.random.default_rng([fleet.seed, 4])
         begins |= rng.random(age.shape) < fleet.restarts_per_day / 1440

@@ -21,21 +21,11 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     table without the duration."""
 
     def command(*arguments: str) -> list[str]:
-        few = (
-            []
-            if "--combine" in arguments
-            else [
-                "--deployments",
-                "4",
-                "--hours",
-                ".2",
-                "--rows",
-                "healthy 1 v",
-                "--processes",
-                "1",
-            ]
-        )
-        monkeypatch.setattr(sys, "argv", ["calibrate", *few, *arguments])
+        few = ["--hours", ".2", "--rows", "healthy 1 v", "--processes", "1"]
+        if "--deployments" not in arguments:
+            few += ["--deployments", "4"]
+        chosen = [*arguments] if "--combine" in arguments else [*few, *arguments]
+        monkeypatch.setattr(sys, "argv", ["calibrate", *chosen])
         calibrate.main()
         return [
             line.rsplit("|", 2)[0]
@@ -63,6 +53,28 @@ def test_an_interrupted_run_resumes(run: Run, tmp_path: Path) -> None:
     assert run("--into", str(file), "--seconds", "0.000001") != whole
     assert run("--into", str(file)) == whole
     assert run("--combine", str(file)) == whole
+
+
+def test_a_run_with_more_deployments_adds_to_the_stored_ones(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "kept"
+    run("--into", str(file), "--deployments", "1")
+    first = file.read_text()
+    whole = run("--into", str(file))
+    assert file.read_text().startswith(first)
+    assert run("--into", str(tmp_path / "whole")) == whole
+
+
+def test_seeds_for_tuning_and_for_the_test_have_tables_of_their_own(
+    run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "kept"
+    tables = {
+        seeds: run("--into", str(file), "--seeds", seeds, "--deployments", "1")
+        for seeds in ("tuning", "test")
+    }
+    for seeds, table in tables.items():
+        assert any(f"seeds for {seeds}" in line for line in table)
+        assert run("--combine", str(file), "--seeds", seeds) == table
 
 
 def test_deployments_of_another_judge_are_in_no_table(run: Run, tmp_path: Path) -> None:
