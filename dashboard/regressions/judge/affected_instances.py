@@ -38,6 +38,9 @@ from dashboard.regressions.judge.rate_ratio import Rate, RateSeries, Sums, estim
 from dashboard.regressions.judge.reading_state import Reading
 from dashboard.regressions.judge.settings import AffectedMetric, Settings
 
+MIN_PAST_MINUTES = 60
+"""Minutes for which a rate must be higher than in the past before ROLL BACK. A storm of errors hits
+any version, and no other version runs to show it."""
 FULL_HOLD_RISE = 1 / 60
 """A rise of the share in units of which the hold time shrinks: bursts of errors reach 5%, so half
 of all calls need no long hold time."""
@@ -66,6 +69,7 @@ class AffectedSeries:
         self._settings = settings
         self._calm_minutes = 0
         self._past_only = False
+        self._risen_minutes = 0
         self._recent_minutes = settings.recent_minutes
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
@@ -200,6 +204,10 @@ class AffectedSeries:
             leaning = self.rates.exceeds(rate, self.rates.tail(budget, "watch"))
             regressed = leaning and self.rates.exceeds(rate, self.rates.tail(budget, "roll_back"))
             fresh = self.rates.newest.has_risen(self.metric, 0.5)
+            self._risen_minutes = self._risen_minutes + 1 if fresh else 0
+            regressed = regressed and (
+                not self._past_only or self._risen_minutes >= MIN_PAST_MINUTES
+            )
         calm = self._calm_minutes
         recovered = calm > 0 and calm + self.metric.window_minutes > self._recent_minutes
         if recovered and self.compares_rates:

@@ -147,7 +147,7 @@ def whole_finding(series: RatioSeries, budget: ErrorBudget, estimate: Estimate) 
 def window_finding(
     series: RatioSeries, budget: ErrorBudget, window: int, estimate: Estimate
 ) -> Finding:
-    """The test of a trailing window. A busy neighbour moves the last hour of a single instance."""
+    """The test of a trailing window. A throttled host slows a single instance for hours."""
     verdicts: tuple[BudgetVerdict, ...] = ("roll_back", "watch")
     tail, watch_tail = (
         find_window_tail(
@@ -158,7 +158,7 @@ def window_finding(
         for verdict in verdicts
     )
     rest = pool_without_worst(estimate.groups)
-    narrow = window == min(series.windows) if rest is None else is_alone(series, estimate)
+    narrow = rest is None or is_alone(series, estimate)
     return Finding(estimate, tail, watch_tail, window, narrow=narrow)
 
 

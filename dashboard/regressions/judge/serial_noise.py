@@ -15,6 +15,7 @@ Technometrics 4, 1962.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from dashboard.regressions.judge.pooled_estimate import Unit
@@ -54,5 +55,6 @@ class SerialNoise:
 
 def excess_variance(hour_variance: float, assumed: float, minutes: float) -> float:
     """What the measured noise adds to the variance between instances after so many minutes."""
-    scale = min(MAX_INFLATION, HOUR_MINUTES / max(minutes, 1.0))
+    # Throttled hosts and drifting nodes do not average out like calls.
+    scale = min(MAX_INFLATION, math.sqrt(HOUR_MINUTES / max(minutes, 1.0)))
     return max(0.0, hour_variance - assumed) * scale

@@ -30,11 +30,11 @@ class RatioMetric(Metric):
     tolerated: float
     prior_variance: tuple[tuple[int, float], ...]
     prior_df: int = 15
-    past_share: float = 0.5
+    past_share: float = 0.45
     own_share: float = 0.35
     worse: int = 1
     instead_of: str | None = None
-    day_variance: float = 0.03**2
+    day_variance: float = 0.025**2
     """Variance between days that all hosts share. It applies if a version is compared with the day
     before."""
     of_call_time: bool = False
