@@ -18,14 +18,15 @@ from dashboard.regressions.judge.certain_facts import (
 )
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.evidence import build_region_evidence, limit_dots
+from dashboard.regressions.judge.held_by import find_held_by
 from dashboard.regressions.judge.inputs import InstanceMinute
+from dashboard.regressions.judge.next_step import next_step
 from dashboard.regressions.judge.not_compared import (
     agents_differ,
     find_reason,
     judged_levels,
     list_layouts,
     mix_shift,
-    next_step,
     not_compared,
 )
 from dashboard.regressions.judge.process.evidence import (
@@ -51,6 +52,8 @@ MUTED_WITH: dict[str, tuple[FactKind, ...]] = {
     "stalled": ("stalled_calls",),
 }
 """Facts that add no information to a metric."""
+AWAITS_DATA: tuple[Reason, ...] = ("before_look", "not_within_bound")
+"""Reasons with a comparison that has no result yet; the other reasons name what is missing."""
 
 
 def judge(
@@ -114,6 +117,11 @@ def evaluate_comparison(
     transitions = (*policy.transitions, *adjust_transitions(comparison, reason, facts))
     since, verdict = transitions[-1]
     (bounds, look), rows = _bounds_and_look(policy, verdict), list_evidence(comparison, verdict)
+    held_by = (
+        find_held_by(comparison, rows)
+        if verdict == "not_enough_data" and reason in AWAITS_DATA
+        else None
+    )
     return Outcome(
         verdict=verdict,
         since=since,
@@ -125,7 +133,7 @@ def evaluate_comparison(
         look=look,
         smallest_visible=smallest_visible(rows, settings),
         next_look=next_look(comparison),
-        next_step=next_step(comparison, reason)
+        next_step=next_step(comparison, reason, held_by, next_look(comparison))
         if verdict in ("not_enough_data", "watch")
         else None,
         evidence=tuple(rows),
@@ -137,6 +145,8 @@ def evaluate_comparison(
         facts=facts,
         environment=known.environment,
         drift=tuple(comparison.drifted()),
+        held_by=held_by,
+        warm_up_minutes=settings.warm_up_minutes,
     )
 
 

@@ -9,20 +9,20 @@ from typing import Any
 from dashboard.regressions.judge.buckets import find_bucket
 from dashboard.regressions.judge.count_evidence import NO_INTERVAL, build_heading, count_row
 from dashboard.regressions.judge.explained_by import attribute_causes
-from dashboard.regressions.judge.inputs import Stratum, stratum_name
+from dashboard.regressions.judge.inputs import stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.matched_cell import MatchedCell
-from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change, log_to_level
+from dashboard.regressions.judge.pooled_estimate import Estimate, log_to_change, log_to_level
 from dashboard.regressions.judge.region_state import Region, Series
 from dashboard.regressions.judge.result import (
     Dot,
     Evidence,
     Label,
     Reason,
-    StratumChange,
     sort_dots,
 )
 from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.strata_evidence import count_affected, list_strata, strata_differ
 from dashboard.regressions.judge.verdict_policy import Track, Verdict
 
 MOST_DOTS = 100
@@ -62,12 +62,10 @@ def ratio_row(
     """The row of a level."""
     metric, estimate = series.metric, None if series.is_within_bucket else series.estimate
     margin = (
-        estimate.margin(settings.roll_back_alpha / (2 * comparisons * metric.doublings))
-        if estimate
-        else 0.0
+        roll_back_margin(estimate, settings, comparisons, metric.doublings) if estimate else 0.0
     )
     label, reason = ratio_label(series, margin)
-    strata = strata_changes(series.estimate)
+    strata, effect = list_strata(series.estimate, margin), math.log1p(metric.smallest_effect)
     return Evidence(
         **build_heading(region, metric, track, judged, verdict),
         label=label,
@@ -79,9 +77,7 @@ def ratio_row(
         worse=metric.worse,
         baseline_instances=sum(change.baseline_instances for change in strata),
         candidate_instances=sum(change.candidate_instances for change in strata),
-        affected_instances=count_affected(estimate, math.log1p(metric.smallest_effect))
-        if estimate
-        else 0,
+        affected_instances=count_affected(estimate, effect) if estimate else 0,
         matched_minutes=series.matched_minutes,
         strata_agreeing=sum(change.change * estimate.delta > 0 for change in strata)
         if estimate
@@ -91,7 +87,15 @@ def ratio_row(
         causes={},
         dots=() if series.is_within_bucket else ratio_dots(series),
         alone=label == "REGRESSED" and series.alone,
+        strata_differ=estimate is not None and strata_differ(estimate, effect),
     )
+
+
+def roll_back_margin(
+    estimate: Estimate, settings: Settings, comparisons: int, doublings: int
+) -> float:
+    """Half the width of the interval at the level of certainty of ROLL BACK, on the log scale."""
+    return estimate.margin(settings.roll_back_alpha / (2 * comparisons * doublings))
 
 
 def build_levels(series: RatioSeries, estimate: Estimate | None) -> dict[str, Any]:
@@ -126,31 +130,6 @@ def in_first_bucket(series: RatioSeries, level: float) -> bool:
     return any(math.isinf(find_bucket(level, bounds)[0]) for bounds in known)
 
 
-def strata_changes(estimate: Estimate | None) -> tuple[StratumChange, ...]:
-    """The change within each compared stratum."""
-    changes = [
-        StratumChange(
-            stratum_name(group.stratum),
-            log_to_change(group.delta),
-            len(group.baseline),
-            len(group.candidate),
-        )
-        for group in (choose_layout_groups(estimate) if estimate else ())
-    ]
-    return tuple(sorted(changes, key=lambda change: change.stratum))
-
-
-def choose_layout_groups(estimate: Estimate) -> list[Group]:
-    """One group per stratum, of the layout with the most information. An instance that was compared
-    in both layouts is counted once."""
-    found: dict[Stratum, Group] = {}
-    for group in estimate.groups:
-        known = found.get(group.stratum)
-        if known is None or group.k < known.k:
-            found[group.stratum] = group
-    return list(found.values())
-
-
 def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
     """The label at the level of certainty of ROLL BACK, and the reason if there is none."""
     estimate = series.estimate
@@ -174,16 +153,6 @@ def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
     if low > -effect and high < effect:
         return "NO CHANGE", ""
     return "NOT ENOUGH DATA", "too_wide"
-
-
-def count_affected(estimate: Estimate, effect: float) -> int:
-    """Number of the candidate's instances at least the smallest effect above the baseline of their
-    stratum."""
-    return sum(
-        value - group.baseline_mean >= effect
-        for group in choose_layout_groups(estimate)
-        for value in group.candidate.values()
-    )
 
 
 def baseline_level(series: RatioSeries, estimate: Estimate) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dashboard.regressions.judge import Comparison, Outcome, judge
-from dashboard.regressions.judge.text.verdict import not_enough_sentence
+from dashboard.regressions.judge.text.not_enough import not_enough_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 

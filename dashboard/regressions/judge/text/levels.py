@@ -1,0 +1,181 @@
+"""Level text: describes the change of a level with its interval, both levels, and the strata that
+disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dashboard.regressions.judge.inputs import Layout
+from dashboard.regressions.judge.result import Evidence
+from dashboard.regressions.judge.text.sentences import capitalize, orient_change
+from dashboard.vocabulary.metrics import MetricEntry, find_metric
+from dashboard.vocabulary.numbers import (
+    SPACE,
+    bound,
+    change,
+    change_range,
+    is_factor,
+    level,
+    magnitude,
+    percent,
+)
+
+LAYOUT_PHRASES: dict[Layout, str] = {
+    "side_by_side": "",
+    "day_before": f" on the same hosts 24{SPACE}h earlier",
+    "past_by_load": " on the same hosts earlier, adjusted for load,",
+    "last_day": " on its last day",
+}
+PART = " · "
+"""Separates the parts of a stratum's name."""
+NAMED_STRATA = 2
+
+
+def describe_baseline(baseline: str, layouts: tuple[Layout, ...]) -> str:
+    """The baseline, with place and time of its measurement if it did not run side by side."""
+    return baseline + LAYOUT_PHRASES[layouts[0] if layouts else "side_by_side"]
+
+
+def is_count(row: Evidence) -> bool:
+    """True if a row is described as a share or rate, even if its change is known."""
+    return row.change is None or row.unit == "share"
+
+
+def level_phrase(
+    row: Evidence,
+    baseline: str,
+    say_minute: Callable[[int], str],
+    several: bool,
+    *,
+    with_interval: bool = True,
+) -> str:
+    """A level compared with the baseline, with its interval and the affected instances."""
+    on = f"on {instances_phrase(row)}{since_phrase(row, say_minute)}{strata_phrase(row)}"
+    than = describe_baseline(baseline, row.layouts)
+    if row.metric == "leak":
+        shown = f" ({interval(row, True)})" if with_interval else ""
+        return (
+            f"GPU memory grows by {percent(row.candidate or 0.0)} per hour, "
+            f"{percent(row.change or 0.0)}{shown} more than on {than}, {on}"
+        )
+    both = levels_phrase(row)
+    than = f"{than.rstrip(',')}, {both}," if both else than
+    size = size_phrase(row, with_interval=with_interval)
+    return f"{subject_phrase(row, several)} is {size} {than} {on}"
+
+
+def subject_phrase(row: Evidence, several: bool) -> str:
+    """The metric as the subject of a sentence, with its region if there are `several`."""
+    of = f" of `{row.region}`" if several and row.region else ""
+    return find_metric(row.metric).subject + of
+
+
+def size_phrase(row: Evidence, *, with_interval: bool = True) -> str:
+    """`22% slower (11% to 34%) than`: a factor is compared with "as"."""
+    change = row.change or 0.0
+    ratio = orient_change(change, row.worse)
+    least = "at least " if row.baseline_at_most or row.candidate_at_most else ""
+    shown = f" ({interval(row, change >= 0)})" if with_interval else ""
+    way = direction(find_metric(row.metric), change, ratio)
+    return f"{least}{magnitude(ratio)} {way}{shown} {'as' if is_factor(ratio) else 'than'}"
+
+
+def direction(metric: MetricEntry, change: float, ratio: float) -> str:
+    """The adjective of a change: slower, higher; for a factor, as long."""
+    if is_factor(ratio):
+        return f"as {metric.factor_word}"
+    return metric.worse if change >= 0 else metric.better
+
+
+def levels_phrase(row: Evidence) -> str:
+    """`9.8 ms instead of 8 ms`: both levels; empty if they are unknown or look the same."""
+    if row.baseline is None or row.candidate is None:
+        return ""
+    before = _level(row.baseline, row.unit, at_most=row.baseline_at_most)
+    after = _level(row.candidate, row.unit, at_most=row.candidate_at_most)
+    return f"{after} instead of {before}" if after != before else ""
+
+
+def _level(value: float, unit: str, *, at_most: bool) -> str:
+    return bound(value) if at_most and unit == "s" else level(value, unit)
+
+
+def excludes_zero(row: Evidence) -> bool:
+    """True if the interval of a row excludes no change; also true for a row without an interval."""
+    return row.low is None or row.high is None or row.low > 0.0 or row.high < 0.0
+
+
+def interval(row: Evidence, worse: bool) -> str:
+    """The interval in the direction of the sentence."""
+    low, high = orient_change(row.low or 0.0, row.worse), orient_change(row.high or 0.0, row.worse)
+    low, high = (low, high) if worse else (-high, -low)
+    return change_range(low, high)
+
+
+def since_phrase(row: Evidence, say_minute: Callable[[int], str]) -> str:
+    """The start of a regression, if known."""
+    return f" since {say_minute(row.since)}" if row.since is not None else ""
+
+
+def instances_phrase(row: Evidence) -> str:
+    """The number of affected candidate instances."""
+    count, total = row.affected_instances, row.candidate_instances
+    unit = "host" if row.layouts[:1] in (("day_before",), ("past_by_load",)) else "instance"
+    if count == total:
+        return f"its only {unit}" if total == 1 else f"all {total} {unit}s"
+    return f"{count} of {total} {unit}s" if count else f"average over {total} {unit}s"
+
+
+def strata_phrase(row: Evidence) -> str:
+    """` (+20% on A100, +2% on H100)`: the cohorts with the largest and the smallest change, if the
+    cohorts disagree; else empty."""
+    if not row.strata_differ or len(row.strata) < NAMED_STRATA:
+        return ""
+    sign = -1.0 if (row.change or 0.0) < 0 else 1.0
+    strata = sorted(row.strata, key=lambda one: -sign * one.change)
+    names = shorten_names([one.stratum for one in strata])
+    said = [
+        f"{change(orient_change(one.change, row.worse))} on {name}"
+        for one, name in zip(strata, names, strict=True)
+    ]
+    more = len(said) - NAMED_STRATA
+    between = f", {more} more cohort{'s' if more > 1 else ''} in between" if more else ""
+    return f" ({said[0]}, {said[-1]}{between})"
+
+
+def shorten_names(names: Sequence[str]) -> list[str]:
+    """Names of strata without the parts that all of them share."""
+    parts = [name.split(PART) for name in names]
+    common = set(parts[0]).intersection(*parts[1:])
+    return [
+        PART.join(part for part in one if part not in common) or name
+        for one, name in zip(parts, names, strict=True)
+    ]
+
+
+def find_improvement(rows: Sequence[Evidence]) -> Evidence | None:
+    """The hard level that improved, if no evaluated metric is worse. Call time comes first: other
+    levels follow it."""
+    judged = [row for row in rows if row.judged]
+    if any(row.label == "REGRESSED" or row.drives for row in judged):
+        return None
+    better = [row for row in judged if row.hard and row.label == "IMPROVED" and not is_count(row)]
+    return min(
+        better,
+        key=lambda row: (not row.metric.endswith("p50"), row.change or 0.0),
+        default=None,
+    )
+
+
+def improvement_sentence(rows: Sequence[Evidence], baseline: str) -> str:
+    """The size of an improvement, as a sentence; empty without one."""
+    row = find_improvement(rows)
+    if row is None:
+        return ""
+    several = len({each.region for each in rows if each.region}) > 1
+    than = describe_baseline(baseline, row.layouts).rstrip(",")
+    both = levels_phrase(row)
+    return capitalize(
+        f"{subject_phrase(row, several)} is {size_phrase(row)} {than}"
+        f"{f', {both}' if both else ''}{strata_phrase(row)}."
+    )
