@@ -117,11 +117,12 @@ def evaluate_comparison(
     transitions = (*policy.transitions, *adjust_transitions(comparison, reason, facts))
     since, verdict = transitions[-1]
     (bounds, look), rows = _bounds_and_look(policy, verdict), list_evidence(comparison, verdict)
-    held_by = (
+    held_by, held = (
         find_held_by(comparison, rows)
         if verdict == "not_enough_data" and reason in AWAITS_DATA
-        else None
+        else (None, None)
     )
+    next_minute = next_look(comparison)
     return Outcome(
         verdict=verdict,
         since=since,
@@ -132,8 +133,8 @@ def evaluate_comparison(
         bounds=bounds,
         look=look,
         smallest_visible=smallest_visible(rows, settings),
-        next_look=next_look(comparison),
-        next_step=next_step(comparison, reason, held_by, next_look(comparison))
+        next_look=next_minute,
+        next_step=next_step(comparison, reason, held_by, held, next_minute)
         if verdict in ("not_enough_data", "watch")
         else None,
         evidence=tuple(rows),

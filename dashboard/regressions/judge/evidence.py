@@ -12,7 +12,12 @@ from dashboard.regressions.judge.explained_by import attribute_causes
 from dashboard.regressions.judge.inputs import stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.matched_cell import MatchedCell
-from dashboard.regressions.judge.pooled_estimate import Estimate, log_to_change, log_to_level
+from dashboard.regressions.judge.pooled_estimate import (
+    Estimate,
+    log_to_change,
+    log_to_level,
+    t_quantile,
+)
 from dashboard.regressions.judge.region_state import Region, Series
 from dashboard.regressions.judge.result import (
     Dot,
@@ -26,6 +31,8 @@ from dashboard.regressions.judge.strata_evidence import count_affected, list_str
 from dashboard.regressions.judge.verdict_policy import Track, Verdict
 
 MOST_DOTS = 100
+MISSED = 0.10
+"""Part of the cases in which a change of the stated size is not detected."""
 
 
 def build_region_evidence(
@@ -96,6 +103,12 @@ def roll_back_margin(
 ) -> float:
     """Half the width of the interval at the level of certainty of ROLL BACK, on the log scale."""
     return estimate.margin(settings.roll_back_alpha / (2 * comparisons * doublings))
+
+
+def detectable(margin: float, effect: float, error: float, df: int) -> float:
+    """The change that is detected in 90% of cases, on the log scale: the boundary of ROLL BACK and
+    the quantile of the estimate's error above it."""
+    return max(margin, effect) + t_quantile(df, MISSED) * error
 
 
 def build_levels(series: RatioSeries, estimate: Estimate | None) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """HeldBy: the metric that holds back HEALTHY, and the kind of data that would lead to a verdict.
 
-Algorithm: of the hard metrics that HEALTHY awaits, the one whose bound is furthest beyond its
-tolerated change. A metric without a bound follows only if every bound is tolerable.
+Algorithm: of the hard metrics that HEALTHY awaits, call time if its bound is beyond the tolerated
+change, else the metric whose bound is furthest beyond. A metric without a bound follows only if
+every bound is tolerable.
 
 - Time helps if only the next look is missing, or if the bound falls below the tolerated change
   with the variance that the prior expects at the last look.
@@ -19,8 +20,9 @@ from typing import NamedTuple
 
 from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.evidence import detectable
 from dashboard.regressions.judge.level_ratio import RatioSeries
-from dashboard.regressions.judge.pooled_estimate import log_to_change, prior_at, t_quantile
+from dashboard.regressions.judge.pooled_estimate import log_to_change, prior_at
 from dashboard.regressions.judge.process.comparison import ComparedSeries
 from dashboard.regressions.judge.process.levels import LevelSeries
 from dashboard.regressions.judge.rate_ratio import Rate
@@ -28,26 +30,31 @@ from dashboard.regressions.judge.reading_state import BoundedSeries
 from dashboard.regressions.judge.result import Evidence, HeldBy, Help
 from dashboard.regressions.judge.verdict_policy import JudgedTrack
 
-MISSED = 0.10
-"""Part of the cases in which a change of the stated size would not be detected."""
-
 
 class Awaited(NamedTuple):
-    """A series that HEALTHY awaits, with its region; empty for processes."""
+    """A series that HEALTHY awaits, with its row of evidence."""
 
-    region: str
     series: BoundedSeries
+    row: Evidence
+    leads: bool
     excess: float
-    """The bound as a multiple of the tolerated change; above 1 it holds back HEALTHY."""
+    """The bound as a multiple of the tolerated change; from 1 on it holds back HEALTHY."""
+
+    @property
+    def order(self) -> tuple[bool, float]:
+        """Call time first if it holds back HEALTHY, because other levels follow it."""
+        return self.leads and self.excess >= 1.0, self.excess
 
 
-def find_held_by(comparison: Comparison, rows: Sequence[Evidence]) -> HeldBy | None:
-    """The metric that holds back HEALTHY; None if no metric is awaited."""
-    found = [(item, row) for item, row in list_awaited(comparison, rows) if row is not None]
-    if not found:
-        return None
-    item, row = max(found, key=lambda one: one[0].excess)
-    return HeldBy(
+def find_held_by(
+    comparison: Comparison, rows: Sequence[Evidence]
+) -> tuple[HeldBy | None, BoundedSeries | None]:
+    """The metric that holds back HEALTHY, with its series; None if no metric is awaited."""
+    item = max(list_awaited(comparison, rows), key=lambda one: one.order, default=None)
+    if item is None:
+        return None, None
+    row = item.row
+    held_by = HeldBy(
         row.metric,
         row.region,
         row.change,
@@ -56,12 +63,11 @@ def find_held_by(comparison: Comparison, rows: Sequence[Evidence]) -> HeldBy | N
         visible_change(item.series, row),
         choose_help(item.series, comparison),
     )
+    return held_by, item.series
 
 
-def list_awaited(
-    comparison: Comparison, rows: Sequence[Evidence]
-) -> Iterator[tuple[Awaited, Evidence | None]]:
-    """Hard metrics that HEALTHY awaits, each with its row of evidence."""
+def list_awaited(comparison: Comparison, rows: Sequence[Evidence]) -> Iterator[Awaited]:
+    """Hard metrics that HEALTHY awaits."""
     by_place = {(row.metric, row.region): row for row in rows}
     minor = set(comparison.minor_regions()) if len(comparison.regions) > 1 else set()
     tracks: list[tuple[str, JudgedTrack]] = [
@@ -71,31 +77,30 @@ def list_awaited(
         for item in region.judged(minor=False)
     ]
     tracks += [("", item) for item in comparison.process.judged()]
-    for region, item in tracks:
-        if item.track.metric.hard and item.series.expected():
-            row = by_place.get((item.track.metric.name, region))
-            yield Awaited(region, item.series, measure_excess(item.series)), row
+    for region, (track, series, _) in tracks:
+        row = by_place.get((track.metric.name, region))
+        if row is not None and track.metric.hard and series.expected():
+            yield Awaited(series, row, track.metric.leads, measure_excess(series))
 
 
 def measure_excess(series: BoundedSeries) -> float:
-    """The bound as a multiple of the tolerated change; 1 or 0 for a series without a bound."""
+    """The bound as a multiple of the tolerated change. A series without a bound holds back HEALTHY,
+    or is the last to name."""
     hidden = isinstance(series, RatioSeries) and series.is_within_bucket
     if isinstance(series, RatioSeries | LevelSeries) and not hidden:
         bound = series.bound()
         if bound is not None:
             return bound / math.log1p(series.metric.tolerated)
-    return 0.0 if series.tolerable() else 1.0
+    return -math.inf if series.tolerable() else 1.0
 
 
 def visible_change(series: BoundedSeries, row: Evidence) -> float | None:
-    """The change that would be detected in 90% of cases: the boundary of ROLL BACK plus the
-    quantile of the estimate's error."""
+    """The change that would be detected in 90% of cases with the present data."""
     found = find_estimate(series)
     if found is None or row.smallest_visible is None:
         return None
-    boundary = max(math.log1p(row.smallest_visible), math.log1p(row.smallest_effect))
-    error, df = found
-    return log_to_change(boundary + t_quantile(df, MISSED) * error)
+    margin, effect = math.log1p(row.smallest_visible), math.log1p(row.smallest_effect)
+    return log_to_change(detectable(margin, effect, *found))
 
 
 def find_estimate(series: BoundedSeries) -> tuple[float, int] | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.comparison import Comparison
-from dashboard.regressions.judge.evidence import roll_back_margin
+from dashboard.regressions.judge.evidence import detectable, roll_back_margin
 from dashboard.regressions.judge.inputs import Stratum, stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.not_compared import judged_levels
 from dashboard.regressions.judge.pooled_estimate import Unit, log_to_change
+from dashboard.regressions.judge.reading_state import BoundedSeries
 from dashboard.regressions.judge.region_state import Region
 from dashboard.regressions.judge.result import HeldBy, NextStep, Reason
 from dashboard.regressions.judge.settings import Settings
@@ -19,10 +21,14 @@ SWAP_MINUTES = 60
 
 
 def next_step(
-    comparison: Comparison, reason: Reason, held_by: HeldBy | None, look: int | None
+    comparison: Comparison,
+    reason: Reason,
+    held_by: HeldBy | None,
+    held: BoundedSeries | None,
+    look: int | None,
 ) -> NextStep | None:
-    """The next step; None if only time is missing or the verdict is clear. `look` is the minute of
-    the next look."""
+    """The next step; None if only time is missing or the verdict is clear. `held` is the series
+    that holds back HEALTHY, and `look` the minute of the next look."""
     settings = comparison.settings
     if reason in (
         "no_longer_compared",
@@ -53,7 +59,7 @@ def next_step(
         return NextStep(
             "add_traffic", "candidate", "", settings.bin_calls, None, settings.bin_minutes[0]
         )
-    return choose_more_instances(comparison)
+    return choose_more_instances(comparison, held)
 
 
 def list_candidate_strata(comparison: Comparison) -> list[str]:
@@ -96,21 +102,26 @@ def find_hosts(region: Region, stratum: Stratum) -> dict[Unit, str]:
     return found
 
 
-def choose_more_instances(comparison: Comparison) -> NextStep | None:
-    """The additional instances after which the smallest change can be detected."""
+def choose_more_instances(comparison: Comparison, held: BoundedSeries | None) -> NextStep | None:
+    """The additional instances after which the smallest change can be detected. The size is stated
+    only for the series that holds back HEALTHY."""
+    levels = [series for _, series in judged_levels(comparison)]
+    of_held = isinstance(held, RatioSeries)
     steps = [
         step
-        for _, series in judged_levels(comparison)
+        for series in ([held] if isinstance(held, RatioSeries) else levels)
         for step in estimate_more_instances(series, comparison.comparisons, comparison.settings)
     ]
-    return min(steps, key=lambda step: (step.visible or 0.0, step.arm, step.stratum), default=None)
+    best = min(steps, key=lambda step: (step.visible or 0.0, step.arm, step.stratum), default=None)
+    return best if best is None or held is None or of_held else replace(best, visible=None)
 
 
 def estimate_more_instances(
     series: RatioSeries, comparisons: int, settings: Settings, count: int = 2
 ) -> list[NextStep]:
-    """The detectable change with `count` more instances in each stratum and arm."""
-    estimate = series.estimate
+    """The change that is detected in 90% of cases with `count` more instances in each stratum and
+    arm."""
+    estimate, metric = series.estimate, series.metric
     if estimate is None:
         return []
     weight = sum(1.0 / group.k for group in estimate.groups)
@@ -125,15 +136,8 @@ def estimate_more_instances(
             k = 1.0 / (len(grown) + count) + 1.0 / len(other)
             error = math.sqrt(estimate.variance / (weight - 1.0 / group.k + 1.0 / k))
             more = estimate._replace(error=error, df=estimate.df + count)
-            margin = roll_back_margin(more, settings, comparisons, series.metric.doublings)
-            steps.append(
-                NextStep(
-                    "add_instances",
-                    arm,
-                    stratum_name(group.stratum),
-                    count,
-                    log_to_change(margin),
-                    0,
-                )
-            )
+            margin = roll_back_margin(more, settings, comparisons, metric.doublings)
+            size = detectable(margin, math.log1p(metric.smallest_effect), error, more.df)
+            place = stratum_name(group.stratum)
+            steps.append(NextStep("add_instances", arm, place, count, log_to_change(size), 0))
     return steps

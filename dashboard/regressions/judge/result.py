@@ -198,8 +198,8 @@ class MixShift:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The cheapest step that improves detection. `visible` is the smallest detectable change after
-    the step."""
+    """The cheapest step that improves detection. `visible` is the change that is detected in
+    90% of cases after the step."""
 
     kind: StepKind
     arm: str

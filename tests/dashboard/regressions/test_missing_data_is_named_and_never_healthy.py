@@ -114,7 +114,8 @@ def test_constant_values_on_one_instance_a_side_give_the_smallest_visible_change
     assert outcome.verdict == "not_enough_data"
     assert outcome.next_step is not None
     assert (outcome.next_step.kind, outcome.next_step.count) == ("add_instances", 2)
-    assert outcome.next_step.visible < outcome.smallest_visible
+    assert outcome.held_by is not None
+    assert outcome.next_step.visible < outcome.held_by.visible_90
 
 
 def test_many_equal_instances_are_healthy_at_the_first_look_and_not_before():

@@ -49,8 +49,7 @@ def drivers_phrase(
         ]
     else:
         parts += [
-            f"{count_phrase(row)} on "
-            f"{instances_phrase(row)}{since_phrase(row, say_minute)}, "
+            f"{count_phrase(row)} {instances_phrase(row)}{since_phrase(row, say_minute)}, "
             f"{baseline_phrase(row, baseline)}"
             for row in counts
         ]

@@ -50,7 +50,7 @@ def level_phrase(
     with_interval: bool = True,
 ) -> str:
     """A level compared with the baseline, with its interval and the affected instances."""
-    on = f"on {instances_phrase(row)}{since_phrase(row, say_minute)}{strata_phrase(row)}"
+    on = f"{instances_phrase(row)}{since_phrase(row, say_minute)}{strata_phrase(row)}"
     than = describe_baseline(baseline, row.layouts)
     if row.metric == "leak":
         shown = f" ({interval(row, True)})" if with_interval else ""
@@ -118,12 +118,14 @@ def since_phrase(row: Evidence, say_minute: Callable[[int], str]) -> str:
 
 
 def instances_phrase(row: Evidence) -> str:
-    """The number of affected candidate instances."""
+    """The affected instances of the candidate: on 2 of 6 instances; on average over 6 instances."""
     count, total = row.affected_instances, row.candidate_instances
     unit = "host" if row.layouts[:1] in (("day_before",), ("past_by_load",)) else "instance"
     if count == total:
-        return f"its only {unit}" if total == 1 else f"all {total} {unit}s"
-    return f"{count} of {total} {unit}s" if count else f"average over {total} {unit}s"
+        return f"on its only {unit}" if total == 1 else f"on all {total} {unit}s"
+    if count:
+        return f"on {count} of {total} {unit}s"
+    return f"{'over' if is_count(row) else 'on average over'} {total} {unit}s"
 
 
 def strata_phrase(row: Evidence) -> str:

@@ -13,6 +13,7 @@ from dashboard.regressions.judge.text.levels import (
     is_count,
     levels_phrase,
     size_phrase,
+    strata_phrase,
     subject_phrase,
 )
 from dashboard.regressions.judge.text.sentences import capitalize, orient_change
@@ -84,8 +85,9 @@ def undecided_sentences(
         against = describe_baseline(baseline, outcome.layouts).rstrip(",")
         said = [better or f"No clear result yet compared with {against}.", advice, look]
     elif held.helps == "time" and outcome.reason == "before_look":
-        said = [better or estimate_sentence(outcome, held, baseline, ""), visible_sentence(held)]
-        said = [look or "No check yet: too few compared minutes.", *said]
+        so_far = [estimate_sentence(outcome, held, baseline, ""), visible_sentence(held)]
+        look = look or "No check yet: too few compared minutes."
+        said = [look, better] if better else [look, *so_far]
     else:
         said = [better, estimate_sentence(outcome, held, baseline, "Not enough data on ")]
         # The time of the next check is the advice to wait.
@@ -118,7 +120,7 @@ def difference_phrase(row: Evidence, baseline: str) -> str:
     change = row.change or 0.0
     if magnitude(orient_change(change, row.worse)) == UNCHANGED:
         return f"unchanged ({interval(row, True)}) compared with {than}"
-    return f"{size_phrase(row)} {than}" + (f", {both}" if both else "")
+    return f"{size_phrase(row)} {than}{f', {both}' if both else ''}{strata_phrase(row)}"
 
 
 def visible_sentence(held: HeldBy) -> str:

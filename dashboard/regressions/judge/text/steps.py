@@ -29,7 +29,7 @@ def next_step_phrase(step: StepLike) -> str:
     where = f" on {step.stratum}" if step.stratum else ""
     if step.kind == "add_instances":
         visible = (
-            f" to detect changes down to {magnitude(step.visible)}"
+            f" to detect a regression of {magnitude(step.visible)}"
             if step.visible is not None
             else ""
         )
