@@ -53,7 +53,7 @@ MUTED_WITH: dict[str, tuple[FactKind, ...]] = {
 }
 """Facts that add no information to a metric."""
 AWAITS_DATA: tuple[Reason, ...] = ("before_look", "not_within_bound")
-"""Reasons with a comparison that has no result yet; the other reasons name what is missing."""
+"""Reasons with a comparison that has no result yet; the other reasons name the missing data."""
 
 
 def judge(

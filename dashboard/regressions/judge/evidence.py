@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dashboard.regressions.judge.buckets import find_bucket
 from dashboard.regressions.judge.count_evidence import NO_INTERVAL, build_heading, count_row
@@ -67,10 +67,10 @@ def ratio_row(
     verdict: Verdict,
 ) -> Evidence:
     """The row of a level."""
-    metric, estimate = series.metric, None if series.is_within_bucket else series.estimate
-    margin = (
-        roll_back_margin(estimate, settings, comparisons, metric.doublings) if estimate else 0.0
-    )
+    metric, shown = series.metric, find_shown(series, settings, comparisons)
+    estimate, margin = None, 0.0
+    if shown is not None and not series.is_within_bucket:
+        estimate, margin = shown.estimate, shown.estimate.margin(shown.tail)
     label, reason = ratio_label(series, margin)
     strata, effect = list_strata(series.estimate, margin), math.log1p(metric.smallest_effect)
     return Evidence(
@@ -98,11 +98,20 @@ def ratio_row(
     )
 
 
-def roll_back_margin(
-    estimate: Estimate, settings: Settings, comparisons: int, doublings: int
-) -> float:
-    """Half the width of the interval at the level of certainty of ROLL BACK, on the log scale."""
-    return estimate.margin(settings.roll_back_alpha / (2 * comparisons * doublings))
+class Shown(NamedTuple):
+    """The estimate of a row, and the tail of its interval at the level of certainty of ROLL
+    BACK."""
+
+    estimate: Estimate
+    tail: float
+
+
+def find_shown(series: RatioSeries, settings: Settings, comparisons: int) -> Shown | None:
+    """The estimate that a row shows; None without an estimate."""
+    estimate, doublings = series.estimate, series.metric.doublings
+    if estimate is None:
+        return None
+    return Shown(estimate, settings.roll_back_alpha / (2 * comparisons * doublings))
 
 
 def detectable(margin: float, effect: float, error: float, df: int) -> float:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.comparison import Comparison
-from dashboard.regressions.judge.evidence import detectable
+from dashboard.regressions.judge.evidence import detectable, find_shown
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.pooled_estimate import log_to_change, prior_at
 from dashboard.regressions.judge.process.comparison import ComparedSeries
@@ -60,7 +60,7 @@ def find_held_by(
         row.change,
         row.low,
         row.high,
-        visible_change(item.series, row),
+        visible_change(item.series, row, comparison),
         choose_help(item.series, comparison),
     )
     return held_by, item.series
@@ -94,20 +94,23 @@ def measure_excess(series: BoundedSeries) -> float:
     return -math.inf if series.tolerable() else 1.0
 
 
-def visible_change(series: BoundedSeries, row: Evidence) -> float | None:
+def visible_change(series: BoundedSeries, row: Evidence, comparison: Comparison) -> float | None:
     """The change that would be detected in 90% of cases with the present data."""
-    found = find_estimate(series)
+    found = find_error(series, comparison)
     if found is None or row.smallest_visible is None:
         return None
     margin, effect = math.log1p(row.smallest_visible), math.log1p(row.smallest_effect)
     return log_to_change(detectable(margin, effect, *found))
 
 
-def find_estimate(series: BoundedSeries) -> tuple[float, int] | None:
+def find_error(series: BoundedSeries, comparison: Comparison) -> tuple[float, int] | None:
     """Standard error and degrees of freedom of a series' change; None without an estimate."""
     if isinstance(series, AffectedSeries):
         return (series.rate.error, series.rate.df) if series.rate else None
-    if isinstance(series, RatioSeries | ComparedSeries) and series.estimate:
+    if isinstance(series, RatioSeries):
+        shown = find_shown(series, comparison.settings, comparison.comparisons)
+        return (shown.estimate.error, shown.estimate.df) if shown else None
+    if isinstance(series, ComparedSeries) and series.estimate:
         return series.estimate.error, series.estimate.df
     return None
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.comparison import Comparison
-from dashboard.regressions.judge.evidence import detectable, roll_back_margin
+from dashboard.regressions.judge.evidence import detectable, find_shown
 from dashboard.regressions.judge.inputs import Stratum, stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.not_compared import judged_levels
@@ -121,9 +121,10 @@ def estimate_more_instances(
 ) -> list[NextStep]:
     """The change that is detected in 90% of cases with `count` more instances in each stratum and
     arm."""
-    estimate, metric = series.estimate, series.metric
-    if estimate is None:
+    shown, metric = find_shown(series, settings, comparisons), series.metric
+    if shown is None:
         return []
+    estimate, effect = shown.estimate, math.log1p(metric.smallest_effect)
     weight = sum(1.0 / group.k for group in estimate.groups)
     steps = []
     for group in estimate.groups:
@@ -136,8 +137,8 @@ def estimate_more_instances(
             k = 1.0 / (len(grown) + count) + 1.0 / len(other)
             error = math.sqrt(estimate.variance / (weight - 1.0 / group.k + 1.0 / k))
             more = estimate._replace(error=error, df=estimate.df + count)
-            margin = roll_back_margin(more, settings, comparisons, metric.doublings)
-            size = detectable(margin, math.log1p(metric.smallest_effect), error, more.df)
+            size = detectable(more.margin(shown.tail), effect, error, more.df)
+            visible = abs(log_to_change(metric.worse * size))
             place = stratum_name(group.stratum)
-            steps.append(NextStep("add_instances", arm, place, count, log_to_change(size), 0))
+            steps.append(NextStep("add_instances", arm, place, count, visible, 0))
     return steps

@@ -198,8 +198,8 @@ class MixShift:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The cheapest step that improves detection. `visible` is the change that is detected in
-    90% of cases after the step."""
+    """The cheapest step that improves detection. `visible` is the change of the metric itself
+    that is detected in 90% of cases after the step."""
 
     kind: StepKind
     arm: str

@@ -17,6 +17,7 @@ from dashboard.regressions.evidence_reader import (
     read_mix_shifts,
     read_next_step,
 )
+from dashboard.ui.pages.change_exports import serialize_change
 
 READERS = (
     read_changes,
@@ -61,6 +62,10 @@ def test_a_share_has_its_counts_if_the_row_states_them() -> None:
     (new,) = read_changes({"evidence": [row | counts]})
     assert (new.candidate_counts, new.baseline_counts) == ((1, 88), None)
     assert new.candidate_counted == "1 of 88\u00a0calls (1.1%)"
+    assert [serialize_change(new)[f"{arm}_calls"] for arm in ("baseline", "candidate")] == [
+        None,
+        88,
+    ]
 
 
 @pytest.mark.parametrize(

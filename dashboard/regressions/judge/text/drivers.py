@@ -37,19 +37,19 @@ def drivers_phrase(
     rows = proven or [row for row in outcome.evidence if row.drives]
     levels, counts = select_levels(rows), select_counts(rows)
     several = len({row.region for row in outcome.evidence if row.region}) > 1
+    starts = {id(row): since_phrase(row, say_minute) for row in rows}
     parts = [
-        level_phrase(row, baseline, say_minute, several, with_interval=bool(proven))
+        level_phrase(row, baseline, starts[id(row)], several, with_interval=bool(proven))
         for row in levels
     ]
     if levels:
         parts += [
-            count_phrase(row)
-            + (since_phrase(row, say_minute) if row.since != levels[0].since else "")
+            count_phrase(row) + (starts[id(row)] if row.since != levels[0].since else "")
             for row in counts
         ]
     else:
         parts += [
-            f"{count_phrase(row)} {instances_phrase(row)}{since_phrase(row, say_minute)}, "
+            f"{count_phrase(row)} {instances_phrase(row)}{starts[id(row)]}, "
             f"{baseline_phrase(row, baseline)}"
             for row in counts
         ]

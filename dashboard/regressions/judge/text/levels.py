@@ -42,15 +42,11 @@ def is_count(row: Evidence) -> bool:
 
 
 def level_phrase(
-    row: Evidence,
-    baseline: str,
-    say_minute: Callable[[int], str],
-    several: bool,
-    *,
-    with_interval: bool = True,
+    row: Evidence, baseline: str, start: str, several: bool, *, with_interval: bool = True
 ) -> str:
-    """A level compared with the baseline, with its interval and the affected instances."""
-    on = f"{instances_phrase(row)}{since_phrase(row, say_minute)}{strata_phrase(row)}"
+    """A level compared with the baseline, with its interval, the affected instances and its
+    start."""
+    on = f"{instances_phrase(row)}{start}{strata_phrase(row)}"
     than = describe_baseline(baseline, row.layouts)
     if row.metric == "leak":
         shown = f" ({interval(row, True)})" if with_interval else ""
