@@ -117,12 +117,6 @@ def evaluate_comparison(
     transitions = (*policy.transitions, *adjust_transitions(comparison, reason, facts))
     since, verdict = transitions[-1]
     (bounds, look), rows = _bounds_and_look(policy, verdict), list_evidence(comparison, verdict)
-    held_by, held = (
-        find_held_by(comparison, rows)
-        if verdict == "not_enough_data" and reason in AWAITS_DATA
-        else (None, None)
-    )
-    next_minute = next_look(comparison)
     return Outcome(
         verdict=verdict,
         since=since,
@@ -133,10 +127,7 @@ def evaluate_comparison(
         bounds=bounds,
         look=look,
         smallest_visible=smallest_visible(rows, settings),
-        next_look=next_minute,
-        next_step=next_step(comparison, reason, held_by, held, next_minute)
-        if verdict in ("not_enough_data", "watch")
-        else None,
+        **build_advice(comparison, verdict, reason, rows),
         evidence=tuple(rows),
         confidence=Confidence(
             settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons
@@ -146,9 +137,27 @@ def evaluate_comparison(
         facts=facts,
         environment=known.environment,
         drift=tuple(comparison.drifted()),
-        held_by=held_by,
         warm_up_minutes=settings.warm_up_minutes,
     )
+
+
+def build_advice(
+    comparison: Comparison, verdict: Verdict, reason: Reason, rows: Sequence[Evidence]
+) -> dict[str, Any]:
+    """The fields of an outcome that describe what a verdict still needs."""
+    look = next_look(comparison)
+    if verdict not in ("not_enough_data", "watch"):
+        return {"next_look": look, "next_step": None}
+    held_by, held = (
+        find_held_by(comparison, rows)
+        if verdict == "not_enough_data" and reason in AWAITS_DATA
+        else (None, None)
+    )
+    return {
+        "next_look": look,
+        "next_step": next_step(comparison, reason, held_by, held, look),
+        "held_by": held_by,
+    }
 
 
 def build_coverage(comparison: Comparison) -> dict[str, Any]:

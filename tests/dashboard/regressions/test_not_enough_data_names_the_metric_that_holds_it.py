@@ -56,7 +56,7 @@ def test_one_instance_a_version_needs_more_instances() -> None:
     )
     assert "would be detected in 90% of cases. More time alone does not help. " in sentence
     assert sentence.endswith(
-        "Add 2 baseline instances on H100 to detect a regression of 38%. Next check at 15:00."
+        "Add 2 baseline instances on H100 to detect a regression of 37%. Next check at 15:00."
     ), sentence
 
 
