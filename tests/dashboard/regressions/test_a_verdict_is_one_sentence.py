@@ -105,8 +105,8 @@ def test_a_slower_tail_and_lower_throughput_are_described_in_their_own_direction
     )
     assert sentence_of(outcome).startswith("Roll back 2026.11.3: p99 call time is 50% slower (")
     assert (
-        f"; throughput is 20% lower ({low}% to {high}%) than 2026.11.2, 1,164 items/s instead of "
-        "1,455 items/s, on all 6 instances" in sentence_of(outcome)
+        f"; throughput is 20% lower ({low}% to {high}%), 1,164 items/s instead of 1,455 items/s."
+        in sentence_of(outcome)
     )
 
 

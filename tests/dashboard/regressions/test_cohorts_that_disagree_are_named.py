@@ -34,6 +34,16 @@ def test_cohorts_that_agree_are_not_named() -> None:
     assert outcome.verdict == "roll_back" and " on NVIDIA A100" not in sentence_of(outcome)
 
 
+def test_the_advice_names_its_cohort_without_the_common_parts() -> None:
+    rows = []
+    for gpu in ("A100", "H100"):
+        stratum = (f"NVIDIA {gpu}", "bf16")
+        rows += [instance(f"b{gpu}", stratum=stratum)]
+        rows += [instance(f"c{gpu}", stratum=stratum, p50=0.0104)]
+    sentence = sentence_of(judged([*rows, instance("b9", stratum=("NVIDIA H100", "bf16"))], 70))
+    assert " instances on NVIDIA " in sentence and "bf16" not in sentence
+
+
 def test_of_several_cohorts_the_extremes_are_named() -> None:
     sentence = sentence_of(judged(fleet(A100=0.014, H100=0.0102, L40S=0.012)))
     assert "(+40% on NVIDIA A100, +2% on NVIDIA H100, 1 more cohort in between)" in sentence

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, Outcome, judge
+from dashboard.regressions.judge import PRODUCTION, Comparison, Outcome, judge
 from dashboard.regressions.judge.text.not_enough import not_enough_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -63,6 +63,15 @@ def test_the_first_minutes_of_an_instance_are_left_out():
         outcome_of_rows(instance("b1"), instance("c1", first_minute=0), minutes=25).compared_minutes
         == 20
     )
+
+
+def test_the_excluded_minutes_are_those_of_the_settings():
+    settings = replace(PRODUCTION, warm_up_minutes=20)
+    rows = list(every_minute([instance("b1"), instance("c1", first_minute=0)], 10))
+    outcome = judge(rows, now_minute=10, deployed_minute=0, settings=settings)
+    assert (outcome.reason, outcome.warm_up_minutes) == ("warming_up", 20)
+    said = not_enough_sentence(outcome, "v2", "v1", str).replace("\u00a0", " ")
+    assert said == "Instances of v2 are warming up; their first 20 min are excluded. Wait 30 min."
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_the_same_version_twice_is_not_rolled_back(replayed: Callable[..., None]
     ("name", "kind", "metrics", "words"),
     [
         ("cpu-3-slow", "roll_back", {"p50"}, "p50 call time is"),
-        ("cpu-4-graph-break", "watch", {"p50"}, "on all 2 instances"),
+        ("cpu-4-graph-break", "watch", {"p50"}, "on both instances"),
         (
             "cpu-5-shapes",
             "roll_back",

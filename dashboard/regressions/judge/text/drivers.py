@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dashboard.regressions.judge.result import Evidence, Outcome
 from dashboard.regressions.judge.text.counts import baseline_phrase, count_phrase, find_main_cause
 from dashboard.regressions.judge.text.levels import (
+    against_phrase,
     excludes_zero,
     instances_phrase,
     is_count,
@@ -38,10 +39,7 @@ def drivers_phrase(
     levels, counts = select_levels(rows), select_counts(rows)
     several = len({row.region for row in outcome.evidence if row.region}) > 1
     starts = {id(row): since_phrase(row, say_minute) for row in rows}
-    parts = [
-        level_phrase(row, baseline, starts[id(row)], several, with_interval=bool(proven))
-        for row in levels
-    ]
+    parts = describe_levels(levels, starts, baseline, several, with_interval=bool(proven))
     if levels:
         parts += [
             count_phrase(row) + (starts[id(row)] if row.since != levels[0].since else "")
@@ -64,6 +62,29 @@ def drivers_phrase(
     return "; ".join(parts) + (
         f": {known}" if known and explained else f"; {known}" if known else ""
     )
+
+
+def describe_levels(
+    levels: Sequence[Evidence],
+    starts: Mapping[int, str],
+    baseline: str,
+    several: bool,
+    *,
+    with_interval: bool,
+) -> list[str]:
+    """The levels in words. The second one omits the baseline, instances and start of the first."""
+    parts = []
+    for row in levels:
+        against, place = against_phrase(row, baseline), f" {instances_phrase(row)}"
+        start, first = starts[id(row)], levels[0]
+        if row is not first:
+            against = "" if row.layouts == first.layouts else against
+            place = "" if instances_phrase(row) == instances_phrase(first) else place
+            start = "" if start == starts[id(first)] else start
+        parts.append(
+            level_phrase(row, against, place + start, several, with_interval=with_interval)
+        )
+    return parts
 
 
 def select_levels(rows: Sequence[Evidence]) -> list[Evidence]:

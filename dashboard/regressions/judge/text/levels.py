@@ -29,6 +29,8 @@ LAYOUT_PHRASES: dict[Layout, str] = {
 PART = " · "
 """Separates the parts of a stratum's name."""
 NAMED_STRATA = 2
+FEW = {1: "its only", 2: "both"}
+"""Words for all of one or two instances."""
 
 
 def describe_baseline(baseline: str, layouts: tuple[Layout, ...]) -> str:
@@ -42,22 +44,35 @@ def is_count(row: Evidence) -> bool:
 
 
 def level_phrase(
-    row: Evidence, baseline: str, start: str, several: bool, *, with_interval: bool = True
+    row: Evidence, against: str, place: str, several: bool, *, with_interval: bool = True
 ) -> str:
-    """A level compared with the baseline, with its interval, the affected instances and its
-    start."""
-    on = f"{instances_phrase(row)}{start}{strata_phrase(row)}"
-    than = describe_baseline(baseline, row.layouts)
+    """A level with its interval, the baseline, both levels, and the affected instances with the
+    start. A second level has no baseline and no place if those are the same."""
     if row.metric == "leak":
-        shown = f" ({interval(row, True)})" if with_interval else ""
-        return (
-            f"GPU memory grows by {percent(row.candidate or 0.0)} per hour, "
-            f"{percent(row.change or 0.0)}{shown} more than on {than}, {on}"
-        )
-    both = levels_phrase(row)
-    than = f"{than.rstrip(',')}, {both}," if both else than
-    size = size_phrase(row, with_interval=with_interval)
-    return f"{subject_phrase(row, several)} is {size} {than} {on}"
+        said, both = growth_phrase(row, with_interval=with_interval), ""
+    else:
+        size = size_phrase(row, with_interval=with_interval)
+        said, both = f"{subject_phrase(row, several)} is {size}", levels_phrase(row)
+    parts = [f"{said}{against.rstrip(',')}", *filter(None, (both,))]
+    joint = "," if both or row.metric == "leak" or against.endswith(",") else ""
+    return ", ".join(parts) + (f"{joint}{place}" if place else "") + strata_phrase(row)
+
+
+def against_phrase(row: Evidence, baseline: str) -> str:
+    """` than v1 on its last day`; a factor is compared with "as"."""
+    as_factor = is_factor(orient_change(row.change or 0.0, row.worse)) and row.metric != "leak"
+    word = "as" if as_factor else "than on" if row.metric == "leak" else "than"
+    return f" {word} {describe_baseline(baseline, row.layouts)}"
+
+
+def growth_phrase(row: Evidence, *, with_interval: bool = True) -> str:
+    """The growth of GPU memory, and its difference from the baseline's."""
+    change = row.change or 0.0
+    shown = f" ({interval(row, change >= 0)})" if with_interval else ""
+    return (
+        f"GPU memory grows by {percent(row.candidate or 0.0)} per hour, "
+        f"{percent(abs(change))}{shown} {'more' if change >= 0 else 'less'}"
+    )
 
 
 def subject_phrase(row: Evidence, several: bool) -> str:
@@ -67,13 +82,13 @@ def subject_phrase(row: Evidence, several: bool) -> str:
 
 
 def size_phrase(row: Evidence, *, with_interval: bool = True) -> str:
-    """`22% slower (11% to 34%) than`: a factor is compared with "as"."""
+    """`22% slower (11% to 34%)`: the size of a change."""
     change = row.change or 0.0
     ratio = orient_change(change, row.worse)
     least = "at least " if row.baseline_at_most or row.candidate_at_most else ""
     shown = f" ({interval(row, change >= 0)})" if with_interval else ""
     way = direction(find_metric(row.metric), change, ratio)
-    return f"{least}{magnitude(ratio)} {way}{shown} {'as' if is_factor(ratio) else 'than'}"
+    return f"{least}{magnitude(ratio)} {way}{shown}"
 
 
 def direction(metric: MetricEntry, change: float, ratio: float) -> str:
@@ -118,7 +133,7 @@ def instances_phrase(row: Evidence) -> str:
     count, total = row.affected_instances, row.candidate_instances
     unit = "host" if row.layouts[:1] in (("day_before",), ("past_by_load",)) else "instance"
     if count == total:
-        return f"on its only {unit}" if total == 1 else f"on all {total} {unit}s"
+        return f"on {FEW.get(total, f'all {total}')} {unit}{'s' if total > 1 else ''}"
     if count:
         return f"on {count} of {total} {unit}s"
     return f"{'over' if is_count(row) else 'on average over'} {total} {unit}s"
@@ -142,9 +157,9 @@ def strata_phrase(row: Evidence) -> str:
 
 
 def shorten_names(names: Sequence[str]) -> list[str]:
-    """Names of strata without the parts that all of them share."""
+    """Names of strata without the parts that all of them share; a single name stays as it is."""
     parts = [name.split(PART) for name in names]
-    common = set(parts[0]).intersection(*parts[1:])
+    common = set(parts[0]).intersection(*parts[1:]) if len(parts) > 1 else set()
     return [
         PART.join(part for part in one if part not in common) or name
         for one, name in zip(parts, names, strict=True)
@@ -171,9 +186,4 @@ def improvement_sentence(rows: Sequence[Evidence], baseline: str) -> str:
     if row is None:
         return ""
     several = len({each.region for each in rows if each.region}) > 1
-    than = describe_baseline(baseline, row.layouts).rstrip(",")
-    both = levels_phrase(row)
-    return capitalize(
-        f"{subject_phrase(row, several)} is {size_phrase(row)} {than}"
-        f"{f', {both}' if both else ''}{strata_phrase(row)}."
-    )
+    return capitalize(f"{level_phrase(row, against_phrase(row, baseline), '', several)}.")

@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection, Mapping
 from dashboard.regressions.judge.result import Evidence, HeldBy, Outcome, Reason
 from dashboard.regressions.judge.text.counts import baseline_phrase, count_phrase
 from dashboard.regressions.judge.text.levels import (
+    against_phrase,
     describe_baseline,
     improvement_sentence,
     interval,
     is_count,
     levels_phrase,
+    shorten_names,
     size_phrase,
     strata_phrase,
     subject_phrase,
@@ -30,7 +32,7 @@ def not_enough_sentence(
 ) -> str:
     """The missing data, the estimate so far, and the cheapest next step."""
     step = outcome.next_step
-    advice = next_step_phrase(step) if step else ""
+    advice = next_step_phrase(step, shorten_stratum(outcome, step.stratum)) if step else ""
     missing = missing_sentences(outcome, candidate, baseline, say_minute).get(outcome.reason)
     if missing is None:
         said = undecided_sentences(outcome, baseline, say_minute, advice)
@@ -38,6 +40,12 @@ def not_enough_sentence(
     else:
         said = f"{missing} {advice}".strip()
     return said + adoption(outcome, candidate)
+
+
+def shorten_stratum(outcome: Outcome, stratum: str) -> str:
+    """The name of a stratum without the parts that all compared strata share."""
+    names = sorted({part.stratum for row in outcome.evidence for part in row.strata})
+    return dict(zip(names, shorten_names(names), strict=True)).get(stratum, "")
 
 
 def missing_sentences(
@@ -116,11 +124,12 @@ def estimate_sentence(outcome: Outcome, held: HeldBy, baseline: str, start: str)
 
 def difference_phrase(row: Evidence, baseline: str) -> str:
     """`4.1% slower (-12% to 23%) than v1, 10.4 ms instead of 10 ms`: the estimate so far."""
-    than, both = describe_baseline(baseline, row.layouts).rstrip(","), levels_phrase(row)
-    change = row.change or 0.0
-    if magnitude(orient_change(change, row.worse)) == UNCHANGED:
+    both = levels_phrase(row)
+    if magnitude(orient_change(row.change or 0.0, row.worse)) == UNCHANGED:
+        than = describe_baseline(baseline, row.layouts).rstrip(",")
         return f"unchanged ({interval(row, True)}) compared with {than}"
-    return f"{size_phrase(row)} {than}{f', {both}' if both else ''}{strata_phrase(row)}"
+    against = against_phrase(row, baseline).rstrip(",")
+    return f"{size_phrase(row)}{against}{f', {both}' if both else ''}{strata_phrase(row)}"
 
 
 def visible_sentence(held: HeldBy) -> str:

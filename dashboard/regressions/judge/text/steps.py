@@ -24,9 +24,10 @@ class StepLike(Protocol):
     def minutes(self) -> int: ...
 
 
-def next_step_phrase(step: StepLike) -> str:
-    """The cheapest step, as advice; empty for a step that this release does not know."""
-    where = f" on {step.stratum}" if step.stratum else ""
+def next_step_phrase(step: StepLike, cohort: str = "") -> str:
+    """The cheapest step, as advice; empty for a step that this release does not know. `cohort` is a
+    shorter name of its stratum."""
+    where = f" on {cohort or step.stratum}" if step.stratum else ""
     if step.kind == "add_instances":
         visible = (
             f" to detect a regression of {magnitude(step.visible)}"
