@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.dashboard.regressions.fleets import instance
 from tests.dashboard.regressions.test_a_verdict_is_one_sentence import judged, sentence_of
 
@@ -29,6 +31,13 @@ def test_not_enough_data_states_the_improvement_too() -> None:
     sentence = sentence_of(outcome)
     assert sentence.startswith("Next check at 10:00. p50 call time is 20% faster (")
     assert sentence.count("20% faster") == 1
+
+
+def test_an_improvement_that_waits_for_a_later_check_is_stated_once() -> None:
+    outcome = replace(judged(faster(6), 40), reason="not_within_bound")
+    sentence = sentence_of(outcome)
+    assert sentence.startswith("p50 call time is 20% faster (")
+    assert sentence.count("20% faster") == 1 and sentence.endswith("Next check at 10:00.")
 
 
 def test_higher_throughput_is_an_improvement_in_its_own_direction() -> None:

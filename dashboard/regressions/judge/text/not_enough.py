@@ -9,6 +9,7 @@ from dashboard.regressions.judge.text.counts import baseline_phrase, count_phras
 from dashboard.regressions.judge.text.levels import (
     against_phrase,
     describe_baseline,
+    find_improvement,
     improvement_sentence,
     interval,
     is_count,
@@ -106,10 +107,13 @@ def undecided_sentences(
 
 
 def estimate_sentence(outcome: Outcome, held: HeldBy, baseline: str, start: str) -> str:
-    """The estimate of a metric so far, with its interval and both levels; or its counts."""
+    """The estimate of a metric so far, with its interval and both levels; or its counts. Empty if
+    the improvement is already a sentence."""
     row = next(
         row for row in outcome.evidence if (row.metric, row.region) == (held.metric, held.region)
     )
+    if row is find_improvement(outcome.evidence):
+        return ""
     several = len({each.region for each in outcome.evidence if each.region}) > 1
     subject = subject_phrase(row, several)
     if row.change is None and row.candidate is None:
