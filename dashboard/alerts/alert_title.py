@@ -19,6 +19,7 @@ def build_alert_title(*, model: str, version: str, sentence: str, evidence: Any)
     """`ranker 2: p50 27 % slower, 28 % of calls run eager`; the sentence of the verdict if no
     metric drives it."""
     rows = [row for row in select_strongest_evidence(evidence, limit=MAX_DRIVERS) if row["drives"]]
+    rows = [row for row in rows if _excludes_zero(row)] or rows
     # Levels before counts, one of each: several metrics of one kind describe the same change.
     regions = {
         row["region"]
@@ -33,6 +34,12 @@ def build_alert_title(*, model: str, version: str, sentence: str, evidence: Any)
         "the others", sentence.removeprefix(f"Roll back {version}: ")
     )
     return f"{model} {version}: {said or without_count}"
+
+
+def _excludes_zero(row: EvidenceLine) -> bool:
+    """True if the interval of a row excludes no change, or if the row has no interval."""
+    low, high = row["low"], row["high"]
+    return low is None or high is None or low > 0.0 or high < 0.0
 
 
 def _is_level(row: EvidenceLine) -> bool:

@@ -115,10 +115,11 @@ def _line(change: Change) -> EvidenceLine:
 def format_change(change: Change) -> str:
     """`+31 % (13 to 52 %), 19.3 to 25.3 ms, matched 57 min`: the change, the two values behind it,
     and their window."""
-    if change.unit in ("share", "per hour") and change.candidate is not None:
-        of = f" of {change.named.share_of or 'calls'}" if change.unit == "share" else ""
+    if change.unit == "share" and change.candidate is not None:
+        said = _share(change)
+    elif change.unit == "per hour" and change.candidate is not None:
         before = f" (before: {change.baseline_said})" if change.baseline is not None else ""
-        said = f"{change.candidate_said}{of}{before}"
+        said = change.candidate_said + before
     elif change.change_said == NO_VALUE:
         return ""
     else:
@@ -127,6 +128,15 @@ def format_change(change: Change) -> str:
         values = f", {change.baseline_said} to {change.candidate_said}" if both else ""
         said = f"{change.change_said}{interval}{values}"
     return ", ".join(filter(None, (said, change.window_said, change.excluded_said)))
+
+
+def _share(change: Change) -> str:
+    """`1 of 88 calls (1.1%), before: 0 of 210 (0%)`; a row without counts has shares alone."""
+    if change.baseline is None:
+        return change.candidate_counted
+    if change.candidate_counts and change.baseline_counts:
+        return f"{change.candidate_counted}, before: {change.baseline_counted}"
+    return f"{change.candidate_counted} (before: {change.baseline_said})"
 
 
 def _instances(change: Change) -> str:

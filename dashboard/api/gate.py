@@ -5,7 +5,7 @@ A version passes only on data or on a person's decision. Missing data never pass
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dashboard.alerts.current_verdict import resolve_current_verdict
@@ -16,7 +16,13 @@ from dashboard.common import clock
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.regressions.baseline_choices import ACCEPT
-from dashboard.regressions.evidence_reader import list_wrong_results, read_coverage
+from dashboard.regressions.evidence_reader import (
+    list_wrong_results,
+    read_coverage,
+    read_held_by,
+    read_next_step,
+)
+from dashboard.regressions.judge.text.steps import next_step_phrase
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict, VerdictKind
 from dashboard.vocabulary.severity import rank_severity
 
@@ -50,6 +56,8 @@ class GateResult:
                 "judged_at",
                 "bound",
                 "simulated",
+                "held_by",
+                "next_step",
                 "evidence_url",
                 "alert_url",
             )
@@ -86,6 +94,8 @@ def evaluate_gate(*, project_id: int, model: str, version: str, environment: str
         verdict.outlived.alert if verdict and verdict.outlived else alert.number if alert else None
     )
     gate.known = _collect_details(deployment, verdict, number)
+    if gate.state == INCONCLUSIVE and verdict is not None:
+        gate.known |= _collect_advice(verdict)
     return gate
 
 
@@ -238,6 +248,17 @@ def _collect_details(
             candidate_id=deployment.version_id,
         ),
         "alert_url": alert_url(project=slug, number=alert) if alert is not None else None,
+    }
+
+
+def _collect_advice(verdict: Verdict) -> dict[str, Any]:
+    """The metric that holds back HEALTHY, and the step that leads to a verdict."""
+    held_by, step = read_held_by(verdict.evidence), read_next_step(verdict.evidence)
+    return {
+        "held_by": asdict(held_by) if held_by else None,
+        "next_step": {"kind": step.kind, "text": next_step_phrase(step), "minutes": step.minutes}
+        if step
+        else None,
     }
 
 

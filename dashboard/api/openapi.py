@@ -146,6 +146,40 @@ def _gate_fields() -> dict[str, Any]:
         "reasons": {"type": "array", "items": reason},
         "simulated": {"type": ["boolean", "null"]},
         "bound": {"description": "The change that HEALTHY rules out, by metric; null if unknown."},
+        "held_by": _held_by(),
+        "next_step": _next_step(),
+    }
+
+
+def _held_by() -> dict[str, Any]:
+    number = {"type": ["number", "null"]}
+    return {
+        "type": ["object", "null"],
+        "description": "The metric that holds back HEALTHY. Changes are ratios minus 1.",
+        "properties": {
+            "metric": {"type": "string"},
+            "region": {"type": "string"},
+            "change": number,
+            "low": number,
+            "high": number,
+            "visible_90": number | {"description": "Would be detected in 90% of cases."},
+            "helps": {"type": "string", "description": "time, calls or instances"},
+        },
+    }
+
+
+def _next_step() -> dict[str, Any]:
+    return {
+        "type": ["object", "null"],
+        "description": "The step that leads to a verdict, while the state is inconclusive.",
+        "properties": {
+            "kind": {
+                "type": "string",
+                "description": "add_instances, run_side_by_side, add_traffic, swap_hosts or wait",
+            },
+            "text": {"type": "string", "description": "The advice, for people."},
+            "minutes": {"type": "integer"},
+        },
     }
 
 

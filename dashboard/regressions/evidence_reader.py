@@ -20,9 +20,11 @@ from dashboard.regressions.stored_evidence import (
     StoredDot,
     StoredDrift,
     StoredFact,
+    StoredHeldBy,
     StoredMixShift,
+    StoredStep,
 )
-from dashboard.vocabulary.metrics import canonical_key
+from dashboard.vocabulary.metrics import canonical_key, find_metric
 from dashboard.vocabulary.severity import NO_ANSWER
 
 Raw = Mapping[str, Any]
@@ -65,7 +67,9 @@ def read_change(row: Raw) -> Change:
         candidate_instances=_count(row, "candidate_instances", "instances_candidate"),
         affected_instances=_count(row, "affected_instances"),
         affected_share=_number(row, "affected_share"),
-        excluded=_excluded(row),
+        excluded=_pair(row, "excluded_baseline", "excluded_candidate"),
+        baseline_counts=_pair(row, "baseline_events", "baseline_calls"),
+        candidate_counts=_pair(row, "candidate_events", "candidate_calls"),
         causes=parse_causes(row.get("causes")),
         less_is_worse=row.get("worse") == -1,
         matched_minutes=matched,
@@ -76,6 +80,38 @@ def read_change(row: Raw) -> Change:
         strata=len(strata) if isinstance(strata, list | tuple) else 0,
         strata_agreeing=_count(row, "strata_agreeing"),
         explained_by=canonical_key(_text(row, "explained_by")),
+    )
+
+
+def read_held_by(evidence: Any) -> StoredHeldBy | None:
+    """The metric that holds back HEALTHY, as changes of the metric itself; None if the verdict does
+    not state it."""
+    row = _row(evidence, "held_by")
+    metric = canonical_key(_text(row, "metric"))
+    if not metric:
+        return None
+    change, low, high, visible = (
+        _number(row, key) for key in ("change", "low", "high", "visible_90")
+    )
+    if find_metric(metric).direction == "down":
+        change, low, high, visible = map(_inverse, (change, high, low, visible))
+    return StoredHeldBy(
+        metric, _text(row, "region"), change, low, high, visible, _text(row, "helps")
+    )
+
+
+def read_next_step(evidence: Any) -> StoredStep | None:
+    """The next step that the verdict advises; None if it advises none."""
+    row = _row(evidence, "next_step")
+    if not _text(row, "kind"):
+        return None
+    return StoredStep(
+        _text(row, "kind"),
+        _text(row, "arm"),
+        _text(row, "stratum"),
+        _count(row, "count") or 0,
+        _number(row, "visible"),
+        _count(row, "minutes") or 0,
     )
 
 
@@ -205,6 +241,11 @@ def list_urgent_facts(evidence: Any) -> frozenset[str]:
     return list_wrong_results(evidence) | diverged
 
 
+def _row(holder: Any, key: str) -> Raw:
+    found = holder.get(key) if isinstance(holder, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
 def _rows(holder: Any, key: str) -> list[Raw]:
     found = holder.get(key) if isinstance(holder, Mapping) else None
     rows = found if isinstance(found, list | tuple) else ()
@@ -232,9 +273,9 @@ def _text(row: Raw, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _excluded(row: Raw) -> tuple[int, int] | None:
-    before, after = _count(row, "excluded_baseline"), _count(row, "excluded_candidate")
-    return None if before is None or after is None else (before, after)
+def _pair(row: Raw, *keys: str) -> tuple[int, int] | None:
+    first, second = (_count(row, key) for key in keys)
+    return None if first is None or second is None else (first, second)
 
 
 def _inverse(ratio: float | None) -> float | None:

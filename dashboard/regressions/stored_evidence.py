@@ -65,6 +65,9 @@ class Change:
     affected_instances: int | None = None
     affected_share: float | None = None
     excluded: tuple[int, int] | None = None
+    baseline_counts: tuple[int, int] | None = None
+    candidate_counts: tuple[int, int] | None = None
+    """Events and calls behind a share of calls; None if the row does not state them."""
     causes: Mapping[str, int] = field(default_factory=dict)
     less_is_worse: bool = False
     matched_minutes: int | None = None
@@ -107,6 +110,21 @@ class Change:
     def candidate_said(self) -> str:
         """25.3 ms."""
         return _value(self.candidate, self.unit, at_most=self.candidate_at_most)
+
+    @property
+    def baseline_counted(self) -> str:
+        """0 of 210 (0%): the share with its counts, if the row states them."""
+        return self._count(self.baseline_counts, self.baseline) or self.baseline_said
+
+    @property
+    def candidate_counted(self) -> str:
+        """1 of 88 calls (1.1%); without counts 1.1% of calls."""
+        noun = self.named.share_of or "calls"
+        counted = self._count(self.candidate_counts, self.candidate, noun)
+        return counted or f"{self.candidate_said} of {noun}"
+
+    def _count(self, counts: tuple[int, int] | None, share: float | None, noun: str = "") -> str:
+        return numbers.count_share(*counts, share, noun) if counts and share is not None else ""
 
     @property
     def change_said(self) -> str:
@@ -226,6 +244,31 @@ class StoredDrift:
     change: float
     since: int | None = None
     instances: int | None = None
+
+
+@dataclass(frozen=True)
+class StoredHeldBy:
+    """The metric that holds back HEALTHY. Numbers are relative changes of the metric itself."""
+
+    metric: str
+    region: str
+    change: float | None
+    low: float | None
+    high: float | None
+    visible_90: float | None
+    helps: str
+
+
+@dataclass(frozen=True)
+class StoredStep:
+    """The next step that a verdict advises."""
+
+    kind: str
+    arm: str
+    stratum: str
+    count: int
+    visible: float | None
+    minutes: int
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Literal
 
 Kind = Literal["latency", "level", "share", "rate", "growth", "fact"]
 Direction = Literal["up", "down"]
+WALL_TIME, GPU_TIME = "wall time", "GPU time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,11 @@ class MetricEntry:
         return f"{self.title}, {self.detail}" if self.detail == GPU_TIME else self.title
 
     @property
+    def subject(self) -> str:
+        """The phrase as the subject of a sentence: p50 call time, GPU time p50, throughput."""
+        return f"{self.phrase} call time" if self.detail == WALL_TIME else self.phrase
+
+    @property
     def share_of(self) -> str:
         """The whole of a share: calls, call time, compile seconds; empty for other metrics."""
         return self.detail.removeprefix("share of ") if self.kind == "share" else ""
@@ -42,9 +48,6 @@ class MetricEntry:
     def factor_word(self) -> str:
         """The adjective after a factor: 22.8 times as long, 3 times as high."""
         return "long" if self.worse in ("slower", "longer") else "high"
-
-
-WALL_TIME, GPU_TIME = "wall time", "GPU time"
 
 
 def _latency(key: str, clock: str) -> MetricEntry:

@@ -93,6 +93,15 @@ def percent(share: float) -> str:
     return f"{_short(value)}%"
 
 
+def count_share(events: int | None, calls: int | None, share: float, noun: str = "") -> str:
+    """`1 of 88 calls (1.1%)`: a share with its counts; empty if they are unknown, or do not agree
+    with the share because it is weighted."""
+    if events is None or not calls or percent(events / calls) != percent(share):
+        return ""
+    of = f"{events:,} of {calls:,}{SPACE}{noun}".rstrip(SPACE)
+    return f"{of} ({percent(share)})"
+
+
 def level(value: float, unit: str) -> str:
     """A value in the unit of a metric: s, share, bytes, per hour, share per hour; any other unit
     follows the number."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from dashboard.regressions.judge.inputs import Arm
-from dashboard.vocabulary.numbers import SPACE, percent
+from dashboard.vocabulary.numbers import SPACE, count_share, percent
 
 FactKind = Literal[
     "latched_eager",
@@ -56,8 +56,8 @@ class StallCounts:
     def words(self) -> str:
         """The share of stalled calls and the allowed share, as text."""
         share = (
-            f"{percent(self.stalled / self.calls)} of calls waited for a compilation in the "
-            "last half hour"
+            f"{count_share(self.stalled, self.calls, self.stalled / self.calls, 'calls')} waited "
+            "for a compilation in the last half hour"
         )
         return (
             f"{share}, above the budget of {percent(self.budget)} ({self.seconds:,.0f}{SPACE}s in "

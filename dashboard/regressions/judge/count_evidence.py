@@ -16,8 +16,10 @@ from dashboard.regressions.judge.region_state import Region
 from dashboard.regressions.judge.result import Dot, Evidence, Label, Reason, Rule, sort_dots
 from dashboard.regressions.judge.settings import AffectedMetric, AnyMetric, Settings
 from dashboard.regressions.judge.verdict_policy import Track, Verdict, is_driving
+from dashboard.vocabulary.metrics import find_metric
 
 NO_INTERVAL: dict[str, Any] = dict.fromkeys(("change", "low", "high", "bound", "smallest_visible"))
+COUNTS = ("baseline_events", "baseline_calls", "candidate_events", "candidate_calls")
 
 
 def build_heading(
@@ -72,8 +74,35 @@ def count_row(
         dots=affected_dots(series.baseline, "baseline")
         + affected_dots(series.candidate, "candidate"),
         window_minutes=metric.window_minutes,
+        **window_counts(series),
     )
-    return add_rate(row, metric, rate, margin, settings) if rate and row.rule != "affected" else row
+    if not rate or row.rule == "affected":
+        return row
+    return add_rate(replace(row, **rate_counts(series, rate)), metric, rate, margin, settings)
+
+
+def window_counts(series: AffectedSeries) -> dict[str, Any]:
+    """Events and calls of both arms over the last minutes; None if a share is not of calls."""
+    counts: dict[str, Any] = dict.fromkeys(COUNTS)
+    if is_share_of_calls(series.metric):
+        for arm, strata in (("baseline", series.baseline), ("candidate", series.candidate)):
+            windows = [window for units in strata.values() for window in units.values()]
+            counts[f"{arm}_events"] = sum(window.events for window in windows)
+            counts[f"{arm}_calls"] = sum(window.calls for window in windows)
+    return counts
+
+
+def rate_counts(series: AffectedSeries, rate: Rate) -> dict[str, Any]:
+    """Events and calls of both arms in the minutes of a rate; None if a share is not of calls."""
+    if not is_share_of_calls(series.metric):
+        return dict.fromkeys(COUNTS)
+    base_calls = sum(sums.base_calls for sums in series.rates.strata.values())
+    return dict(zip(COUNTS, (rate.base_events, base_calls, rate.events, rate.calls), strict=True))
+
+
+def is_share_of_calls(metric: AffectedMetric) -> bool:
+    """True if the metric counts calls, and not a part of their time."""
+    return find_metric(metric.name).share_of == "calls"
 
 
 def count_sharing_instances(series: AffectedSeries, windows: InstanceWindows) -> int:

@@ -22,14 +22,15 @@ from dashboard.regressions.judge.evidence import (
     build_region_evidence,
     limit_dots,
 )
+from dashboard.regressions.judge.held_by import find_held_by
 from dashboard.regressions.judge.inputs import InstanceMinute
+from dashboard.regressions.judge.next_step import next_step
 from dashboard.regressions.judge.not_compared import (
     agents_differ,
     find_reason,
     judged_levels,
     list_layouts,
     mix_shift,
-    next_step,
     not_compared,
 )
 from dashboard.regressions.judge.process.evidence import (
@@ -55,6 +56,8 @@ MUTED_WITH: dict[str, tuple[FactKind, ...]] = {
     "stalled": ("stalled_calls",),
 }
 """Facts that add no information to a metric."""
+AWAITS_DATA: tuple[Reason, ...] = ("before_look", "not_within_bound")
+"""Reasons with a comparison that has no result yet; the other reasons name the missing data."""
 
 
 def judge(
@@ -128,10 +131,7 @@ def evaluate_comparison(
         bounds=bounds,
         look=look,
         smallest_visible=smallest_visible(rows, settings),
-        next_look=next_look(comparison),
-        next_step=next_step(comparison, reason)
-        if verdict in ("not_enough_data", "watch")
-        else None,
+        **build_advice(comparison, verdict, reason, rows),
         evidence=tuple(rows),
         confidence=Confidence(
             settings.roll_back_alpha,
@@ -143,7 +143,27 @@ def evaluate_comparison(
         facts=facts,
         environment=known.environment,
         drift=tuple(comparison.drifted()),
+        warm_up_minutes=settings.warm_up_minutes,
     )
+
+
+def build_advice(
+    comparison: Comparison, verdict: Verdict, reason: Reason, rows: Sequence[Evidence]
+) -> dict[str, Any]:
+    """The fields of an outcome that describe what a verdict still needs."""
+    look = next_look(comparison)
+    if verdict not in ("not_enough_data", "watch"):
+        return {"next_look": look, "next_step": None}
+    held_by, held = (
+        find_held_by(comparison, rows)
+        if verdict == "not_enough_data" and reason in AWAITS_DATA
+        else (None, None)
+    )
+    return {
+        "next_look": look,
+        "next_step": next_step(comparison, reason, held_by, held, look),
+        "held_by": held_by,
+    }
 
 
 def build_coverage(comparison: Comparison) -> dict[str, Any]:

@@ -10,11 +10,16 @@ from dashboard.regressions.judge.buckets import find_bucket
 from dashboard.regressions.judge.count_evidence import NO_INTERVAL, build_heading, count_row
 from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.explained_by import attribute_causes
-from dashboard.regressions.judge.inputs import Stratum, stratum_name
+from dashboard.regressions.judge.inputs import stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.level_reading import find_shown, is_alone
 from dashboard.regressions.judge.matched_cell import MatchedCell
-from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change, log_to_level
+from dashboard.regressions.judge.pooled_estimate import (
+    Estimate,
+    log_to_change,
+    log_to_level,
+    t_quantile,
+)
 from dashboard.regressions.judge.pooled_regions import ALL_REGIONS, PooledRegions
 from dashboard.regressions.judge.region_state import Region, Series
 from dashboard.regressions.judge.result import (
@@ -22,13 +27,15 @@ from dashboard.regressions.judge.result import (
     Evidence,
     Label,
     Reason,
-    StratumChange,
     sort_dots,
 )
 from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.strata_evidence import count_affected, list_strata, strata_differ
 from dashboard.regressions.judge.verdict_policy import Track, Verdict
 
 MOST_DOTS = 100
+MISSED = 0.10
+"""Part of the cases in which a change of the stated size is not detected."""
 
 
 def build_region_evidence(
@@ -75,11 +82,12 @@ def ratio_row(
     verdict: Verdict,
 ) -> Evidence:
     """The row of a level."""
-    metric, finding = series.metric, find_shown(series, budget)
-    estimate = None if finding is None or series.is_within_bucket else finding.estimate
-    margin = finding.margin if finding and estimate else 0.0
+    metric, shown = series.metric, find_shown(series, budget)
+    estimate, margin = None, 0.0
+    if shown is not None and not series.is_within_bucket:
+        estimate, margin = shown.estimate, shown.margin
     label, reason = ratio_label(series, margin)
-    strata = strata_changes(series.estimate)
+    strata, effect = list_strata(series.estimate, margin), math.log1p(metric.smallest_effect)
     return Evidence(
         **build_heading(region, metric, track, judged, verdict),
         label=label,
@@ -91,9 +99,7 @@ def ratio_row(
         worse=metric.worse,
         baseline_instances=sum(change.baseline_instances for change in strata),
         candidate_instances=sum(change.candidate_instances for change in strata),
-        affected_instances=count_affected(estimate, math.log1p(metric.smallest_effect))
-        if estimate
-        else 0,
+        affected_instances=count_affected(estimate, effect) if estimate else 0,
         matched_minutes=series.matched_minutes,
         strata_agreeing=sum(change.change * estimate.delta > 0 for change in strata)
         if estimate
@@ -103,7 +109,14 @@ def ratio_row(
         causes={},
         dots=() if series.is_within_bucket else ratio_dots(series),
         alone=label == "REGRESSED" and estimate is not None and is_alone(series, estimate),
+        strata_differ=estimate is not None and strata_differ(estimate, effect),
     )
+
+
+def detectable(margin: float, effect: float, error: float, df: int) -> float:
+    """The change that is detected in 90% of cases, on the log scale: the boundary of ROLL BACK and
+    the quantile of the estimate's error above it."""
+    return max(margin, effect) + t_quantile(df, MISSED) * error
 
 
 def build_levels(series: RatioSeries, estimate: Estimate | None) -> dict[str, Any]:
@@ -138,31 +151,6 @@ def in_first_bucket(series: RatioSeries, level: float) -> bool:
     return any(math.isinf(find_bucket(level, bounds)[0]) for bounds in known)
 
 
-def strata_changes(estimate: Estimate | None) -> tuple[StratumChange, ...]:
-    """The change within each compared stratum."""
-    changes = [
-        StratumChange(
-            stratum_name(group.stratum),
-            log_to_change(group.delta),
-            len(group.baseline),
-            len(group.candidate),
-        )
-        for group in (choose_layout_groups(estimate) if estimate else ())
-    ]
-    return tuple(sorted(changes, key=lambda change: change.stratum))
-
-
-def choose_layout_groups(estimate: Estimate) -> list[Group]:
-    """One group per stratum, of the layout with the most information. An instance that was compared
-    in both layouts is counted once."""
-    found: dict[Stratum, Group] = {}
-    for group in estimate.groups:
-        known = found.get(group.stratum)
-        if known is None or group.k < known.k:
-            found[group.stratum] = group
-    return list(found.values())
-
-
 def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
     """The label at the level of certainty of ROLL BACK, and the reason if there is none."""
     estimate = series.estimate
@@ -186,16 +174,6 @@ def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
     if low > -effect and high < effect:
         return "NO CHANGE", ""
     return "NOT ENOUGH DATA", "too_wide"
-
-
-def count_affected(estimate: Estimate, effect: float) -> int:
-    """Number of the candidate's instances at least the smallest effect above the baseline of their
-    stratum."""
-    return sum(
-        value - group.baseline_mean >= effect
-        for group in choose_layout_groups(estimate)
-        for value in group.candidate.values()
-    )
 
 
 def baseline_level(series: RatioSeries, estimate: Estimate) -> float:

@@ -42,15 +42,17 @@ from dashboard.regressions.judge.settings import AffectedMetric
 
 
 class InstanceWindow:
-    """Calls and events of one instance: over the last minutes, and since the deployment."""
+    """Calls and events of one instance: over the last minutes, and since the deployment. `host` is
+    that of its last calls, empty if not reported."""
 
-    __slots__ = ("all_calls", "all_events", "calls", "causes", "events", "last", "minutes")
+    __slots__ = ("all_calls", "all_events", "calls", "causes", "events", "host", "last", "minutes")
 
     def __init__(self) -> None:
         self.minutes: deque[list[int]] = deque()
         self.calls = self.events = self.all_calls = self.all_events = 0
         self.causes: dict[str, int] = {}
         self.last = 0
+        self.host = ""
 
     def add(self, minute: int, calls: int, events: int) -> None:
         """Adds calls to the last minute or to a new one."""
@@ -129,6 +131,7 @@ def add_rows(
             evict_units(units, minute)
             window = units[row.unit] = InstanceWindow()
         events = events_of(row)
+        window.host = row.host
         window.add(minute, calls, events)
         all_calls += calls
         all_events += events

@@ -1,27 +1,22 @@
-"""Coverage: calls that were not compared with the reason, the effect of a shifted mix alone, and
-the cheapest next step."""
+"""Coverage: calls that were not compared with the reason, and the effect of a shifted mix alone."""
 
 from __future__ import annotations
 
 import math
 
 from dashboard.regressions.judge.comparison import Comparison
-from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.evidence import baseline_levels, find_judged_level
 from dashboard.regressions.judge.inputs import CellKey, Layout, Stratum, Traffic, stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
-from dashboard.regressions.judge.level_reading import find_shown
-from dashboard.regressions.judge.pooled_estimate import log_to_change, t_quantile
+from dashboard.regressions.judge.pooled_estimate import log_to_change
 from dashboard.regressions.judge.region_state import Region
 from dashboard.regressions.judge.result import (
     BucketShare,
     MixShift,
-    NextStep,
     NotCompared,
     NotComparedReason,
     Reason,
 )
-from dashboard.regressions.judge.settings import Settings
 
 
 def judged_levels(comparison: Comparison) -> list[tuple[Region, RatioSeries]]:
@@ -198,68 +193,3 @@ def list_layouts(comparison: Comparison) -> tuple[Layout, ...]:
     return tuple(
         dict.fromkeys(how for _, series in judged_levels(comparison) for how in series.layouts)
     )
-
-
-def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
-    """The next step; None if only time is missing or the verdict is clear."""
-    settings = comparison.settings
-    if reason in (
-        "no_longer_compared",
-        "no_baseline",
-        "one_after_the_other",
-        "in_turn",
-        "no_common_host",
-        "no_common_stratum",
-    ):
-        strata = sorted(
-            {
-                stratum_name(key[0])
-                for r in comparison.regions.values()
-                for key, t in r.traffic.items()
-                if t.candidate
-            }
-        )
-        return NextStep("run_side_by_side", "baseline", strata[0] if strata else "", 1, None, 60)
-    if reason == "too_few_calls":
-        return NextStep(
-            "add_traffic", "candidate", "", settings.bin_calls, None, settings.bin_minutes[-1]
-        )
-    if reason in ("warming_up", "too_short"):
-        return NextStep(
-            "wait", "candidate", "", 0, None, settings.warm_up_minutes + settings.instance_minutes
-        )
-    if reason not in ("before_look", "not_within_bound"):
-        return None
-    steps = [
-        step
-        for _, series in judged_levels(comparison)
-        if series.estimate
-        for step in estimate_more_instances(series, comparison.budget, settings)
-    ]
-    return min(steps, key=lambda step: (step.visible or 0.0, step.arm, step.stratum), default=None)
-
-
-def estimate_more_instances(
-    series: RatioSeries, budget: ErrorBudget, settings: Settings, count: int = 2
-) -> list[NextStep]:
-    """The detectable change with `count` more instances in each stratum and arm."""
-    finding = find_shown(series, budget)
-    if finding is None:
-        return []
-    estimate, tail = finding.estimate, finding.tail
-    weight = sum(1.0 / group.k for group in estimate.groups)
-    steps = []
-    for group in estimate.groups:
-        if group.same_hosts:
-            continue
-        for arm, grown, other in (
-            ("candidate", group.candidate, group.baseline),
-            ("baseline", group.baseline, group.candidate),
-        ):
-            k = 1.0 / (len(grown) + count) + 1.0 / len(other)
-            error = math.sqrt(estimate.variance / (weight - 1.0 / group.k + 1.0 / k))
-            visible = log_to_change(t_quantile(estimate.df + count, tail) * error)
-            steps.append(
-                NextStep("add_instances", arm, stratum_name(group.stratum), count, visible, 0)
-            )
-    return steps

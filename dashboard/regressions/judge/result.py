@@ -46,6 +46,8 @@ NotComparedReason = Literal[
     "agents_differ",
 ]
 Rule = Literal["", "affected", "rate"]
+Help = Literal["time", "calls", "instances"]
+StepKind = Literal["add_instances", "run_side_by_side", "add_traffic", "wait", "swap_hosts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +70,14 @@ def sort_dots(dots: list[Dot]) -> tuple[Dot, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StratumChange:
-    """The change within one stratum."""
+    """The change within one stratum; its interval has the same confidence as that of the row."""
 
     stratum: str
     change: float
     baseline_instances: int
     candidate_instances: int
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,14 @@ class Evidence:
     excluded_candidate: int | None = None
     """Events of instances that had just started, which a count excludes; None if nothing is
     excluded."""
+    baseline_events: int | None = None
+    baseline_calls: int | None = None
+    candidate_events: int | None = None
+    candidate_calls: int | None = None
+    """The counts behind a share of calls; None for other metrics. The baseline's share of a rate is
+    weighted by the candidate's strata, so it can differ from the quotient of its counts."""
+    strata_differ: bool = False
+    """The changes of the strata differ by more than their errors, or only some of them matter."""
 
     @property
     def affected_share(self) -> float | None:
@@ -186,15 +198,33 @@ class MixShift:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The cheapest step that improves detection. `visible` is the smallest detectable change after
-    the step."""
+    """The cheapest step that improves detection. `visible` is the change of the metric itself
+    that is detected in 90% of cases after the step."""
 
-    kind: Literal["add_instances", "run_side_by_side", "add_traffic", "wait"]
+    kind: StepKind
     arm: str
     stratum: str
     count: int
     visible: float | None
     minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBy:
+    """The metric that holds back HEALTHY, with the estimate so far as in its row of evidence.
+
+    - `visible_90` is the change that would be detected in 90% of cases with the present data.
+    - `helps` is the cheapest kind of data that leads to a verdict.
+    - Numbers are None while nothing of the metric can be compared.
+    """
+
+    metric: str
+    region: str
+    change: float | None
+    low: float | None
+    high: float | None
+    visible_90: float | None
+    helps: Help
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +297,10 @@ class Outcome:
     call."""
     drift: tuple[SelfDrift, ...] = ()
     """Drifts of the version from its own first day."""
+    held_by: HeldBy | None = None
+    """The metric that holds back HEALTHY, while the verdict is NOT ENOUGH DATA."""
+    warm_up_minutes: int = 5
+    """First minutes of an instance that are excluded."""
 
     def as_dict(self) -> dict[str, Any]:
         """The outcome as JSON types."""

@@ -11,6 +11,8 @@ from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.regressions.stored_evidence import RATES, Change
 from dashboard.ui.charts.evidence_table import NOT_JUDGED, EvidenceRow
 
+COUNTS = ("baseline_events", "baseline_calls", "candidate_events", "candidate_calls")
+"""The counts behind a share of calls."""
 COLUMNS = (
     *(
         "metric",
@@ -38,6 +40,7 @@ COLUMNS = (
         "window_minutes",
         "excluded_baseline",
         "excluded_candidate",
+        *COUNTS,
         "strata_agreeing",
         "strata",
         "since",
@@ -56,6 +59,7 @@ def serialize_change(change: Change) -> dict[str, Any]:
     """An evaluated change in numbers. `unit` applies to baseline and candidate; the change is a
     ratio minus 1, and None for a rate."""
     before, after = change.excluded or (None, None)
+    counts = (*(change.baseline_counts or (None, None)), *(change.candidate_counts or (None, None)))
     ratio, low, high = change.change, change.low, change.high
     if change.unit in RATES:
         ratio = low = high = None
@@ -68,6 +72,7 @@ def serialize_change(change: Change) -> dict[str, Any]:
         "window_minutes": change.minutes,
         "excluded_baseline": before,
         "excluded_candidate": after,
+        **dict(zip(COUNTS, counts, strict=True)),
     }
 
 

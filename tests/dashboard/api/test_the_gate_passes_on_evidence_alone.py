@@ -93,6 +93,52 @@ def test_the_bound_of_healthy_is_in_the_answer(ask: Any, fleet: Fleet, new: Depl
     assert ask()["bound"] == 0.06
 
 
+SWAP = {
+    "kind": "swap_hosts",
+    "arm": "candidate",
+    "stratum": "H100",
+    "count": 1,
+    "visible": None,
+    "minutes": 60,
+}
+HELD_BY = {
+    "metric": "throughput",
+    "region": "forward",
+    "change": 0.25,
+    "low": -0.2,
+    "high": 1.0,
+    "visible_90": 1.0,
+    "helps": "instances",
+}
+
+
+def test_the_answer_has_the_advice_and_the_metric_that_holds_it(
+    ask: Any, fleet: Fleet, new: Deployment
+) -> None:
+    verdict = fleet.say(new, "not_enough_data")
+    verdict.evidence = {**verdict.evidence, "next_step": SWAP, "held_by": HELD_BY}
+    verdict.save()
+    judged(new)
+    found = ask()
+    assert found["state"] == "inconclusive"
+    assert (found["next_step"]["kind"], found["next_step"]["minutes"]) == ("swap_hosts", 60)
+    assert found["next_step"]["text"].startswith("Swap the versions between the two hosts for 1")
+    held_by = found["held_by"]
+    assert (held_by["metric"], held_by["helps"]) == ("throughput", "instances")
+    assert [round(held_by[key], 3) for key in ("change", "low", "high", "visible_90")] == [
+        *(-0.2, -0.5, 0.25, -0.5)
+    ], "a change of the metric itself"
+
+
+@pytest.mark.parametrize("kind", ["healthy", "roll_back", "not_enough_data"])
+def test_a_verdict_without_advice_has_none(
+    ask: Any, fleet: Fleet, new: Deployment, kind: str
+) -> None:
+    fleet.say(new, kind)
+    judged(new)
+    assert (ask()["next_step"], ask()["held_by"]) == (None, None)
+
+
 def test_unknown_names_are_inconclusive(ask: Any, fleet: Fleet, new: Deployment) -> None:
     for query, code in (
         ({"model": "nobody"}, "unknown_model"),

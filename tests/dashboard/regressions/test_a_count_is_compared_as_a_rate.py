@@ -161,6 +161,8 @@ def test_a_quiet_version_with_only_failing_calls_is_found_by_its_rate():
         4,
     )
     said = verdict_sentence(outcome, candidate="v2", baseline="v1", say_minute=str)
-    assert said.startswith("Roll back v2: 100% of calls fail on average over 4 instances since ")
+    assert said.startswith(
+        "Roll back v2: 480 of 480\u00a0calls (100%) fail over 4 instances since "
+    )
     calm = judged(([*base, *[instance(f"c{i}", calls=1) for i in range(4)]], 120))
     assert (row_of(calm).label, row_of(calm).reason) == ("NOT ENOUGH DATA", "too_few_calls")

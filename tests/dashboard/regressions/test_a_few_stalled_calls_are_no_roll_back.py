@@ -67,13 +67,13 @@ def test_facts_of_an_ended_baseline_are_remembered() -> None:
         (
             (100, 5, 5),
             (60.0, 3.0, 3.0),
-            "36.7% of calls waited for a compilation in the last half hour, above "
+            "3,300 of 9,000\u00a0calls (36.7%) waited for a compilation in the last half hour, above "
             "the budget of 2% (1,980\u00a0s in total)",
         ),
         (
             (100, 0, 0),
             (60.0, 0.0, 0.0),
-            "100% of calls waited for a compilation in the last half hour, above the "
+            "3,000 of 3,000\u00a0calls (100%) waited for a compilation in the last half hour, above the "
             "budget of 2% (1,800\u00a0s in total)",
         ),
     ],

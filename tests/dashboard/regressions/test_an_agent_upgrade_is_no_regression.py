@@ -78,7 +78,7 @@ def test_the_same_calls_are_no_regression_whichever_agent_reports_them(
     )
     if older == ("baseline",):
         assert (
-            "of calls waited for a compilation in the last half hour, above the budget of"
+            " waited for a compilation in the last half hour, above the budget of"
             in verdict.sentence
         )
         assert "not comparable with 2026.11.2: agent versions differ" in verdict.sentence

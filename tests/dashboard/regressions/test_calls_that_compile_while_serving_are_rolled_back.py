@@ -56,9 +56,7 @@ def test_waiting_in_every_call_or_every_third_is_a_roll_back_with_its_cause(
     verdict = judged(side_by_side, send, Fault(), fault)
     rows = {row["metric"]: row for row in verdict.evidence["evidence"]}
     assert (verdict.kind, verdict.cause) == ("roll_back", cause)
-    assert "of calls wait for a compilation" in verdict.sentence and verdict.sentence.endswith(
-        f"{cause}."
-    )
+    assert " wait for a compilation" in verdict.sentence and verdict.sentence.endswith(f"{cause}.")
     assert rows["stalled"]["drives"] and rows["stalled"]["baseline"] == 0.0
     assert rows["stalled"]["candidate"] == pytest.approx(share, abs=0.01)
     assert rows["stalled_time"]["label"] == "REGRESSED" and rows["stalled_time"]["candidate"] > 0.9
@@ -117,7 +115,7 @@ def test_a_baseline_that_stalls_equally_makes_it_no_regression_and_the_budget_st
         1,
     )
     assert (
-        "33.3% of calls waited for a compilation in the last half hour, above the "
+        "calls (33.3%) waited for a compilation in the last half hour, above the "
         "budget of 2%" in verdict.sentence
     )
     assert "and on 1 of 2026.11.2" in verdict.sentence
@@ -140,8 +138,8 @@ def test_a_first_version_is_compared_only_with_the_budget(
     deployments_judge()
     verdict = Verdict.objects.get(current=True)
     assert verdict.kind == kind
-    assert (kind == "not_enough_data") != verdict.sentence.startswith(
-        "33.3% of calls waited for a compilation"
+    assert (kind == "not_enough_data") != (
+        "calls (33.3%) waited for a compilation" in verdict.sentence
     )
 
 

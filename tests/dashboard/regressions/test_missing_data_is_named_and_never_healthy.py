@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, Outcome, judge
-from dashboard.regressions.judge.text.verdict import not_enough_sentence
+from dashboard.regressions.judge import PRODUCTION, Comparison, Outcome, judge
+from dashboard.regressions.judge.text.not_enough import not_enough_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 
@@ -65,6 +65,15 @@ def test_the_first_minutes_of_an_instance_are_left_out():
     )
 
 
+def test_the_excluded_minutes_are_those_of_the_settings():
+    settings = replace(PRODUCTION, warm_up_minutes=20)
+    rows = list(every_minute([instance("b1"), instance("c1", first_minute=0)], 10))
+    outcome = judge(rows, now_minute=10, deployed_minute=0, settings=settings)
+    assert (outcome.reason, outcome.warm_up_minutes) == ("warming_up", 20)
+    said = not_enough_sentence(outcome, "v2", "v1", str).replace("\u00a0", " ")
+    assert said == "Instances of v2 are warming up; their first 20 min are excluded. Wait 30 min."
+
+
 @pytest.mark.parametrize(
     ("pause", "reason", "why"),
     [
@@ -114,7 +123,8 @@ def test_constant_values_on_one_instance_a_side_give_the_smallest_visible_change
     assert outcome.verdict == "not_enough_data"
     assert outcome.next_step is not None
     assert (outcome.next_step.kind, outcome.next_step.count) == ("add_instances", 2)
-    assert outcome.next_step.visible < outcome.smallest_visible
+    assert outcome.held_by is not None
+    assert outcome.next_step.visible < outcome.held_by.visible_90
 
 
 def test_many_equal_instances_are_healthy_at_the_first_look_and_not_before():

@@ -84,14 +84,13 @@ def test_the_same_version_twice_is_not_rolled_back(replayed: Callable[..., None]
 @pytest.mark.parametrize(
     ("name", "kind", "metrics", "words"),
     [
-        ("cpu-3-slow", "roll_back", {"p50"}, "p50 is"),
-        ("cpu-4-graph-break", "watch", {"p50"}, "on all 2 instances"),
+        ("cpu-3-slow", "roll_back", {"p50"}, "p50 call time is"),
+        ("cpu-4-graph-break", "watch", {"p50"}, "on both instances"),
         (
             "cpu-5-shapes",
             "roll_back",
             {"eager"},
-            "none on 1: `forward` reached its recompile limit (guard: tensor 'tokens' size "
-            "mismatch",
+            " on 1: `forward` reached its recompile limit (guard: tensor 'tokens' size mismatch",
         ),
         (
             "cpu-6-cold-cache",

@@ -13,8 +13,11 @@ from dashboard.regressions.evidence_reader import (
     read_environment,
     read_excluded_calls,
     read_facts,
+    read_held_by,
     read_mix_shifts,
+    read_next_step,
 )
+from dashboard.ui.pages.change_exports import serialize_change
 
 READERS = (
     read_changes,
@@ -31,6 +34,38 @@ def test_evidence_without_rows_is_empty(evidence: Any) -> None:
     assert [reader(evidence) for reader in READERS] == [[]] * len(READERS)
     assert read_coverage(evidence).layouts == ("side_by_side",)
     assert find_rank_divergence(evidence) is None and not list_urgent_facts(evidence)
+    assert read_held_by(evidence) is None and read_next_step(evidence) is None
+
+
+@pytest.mark.parametrize("row", [None, [], "p50", {"metric": 3}])
+def test_an_unreadable_advice_is_none(row: Any) -> None:
+    assert read_held_by({"held_by": row}) is None and read_next_step({"next_step": row}) is None
+
+
+def test_an_incomplete_advice_keeps_its_readable_parts() -> None:
+    held_by = read_held_by({"held_by": {"metric": "memory", "change": "much", "high": 0.2}})
+    assert held_by is not None
+    assert (held_by.metric, held_by.change, held_by.high) == ("gpu_memory", None, 0.2)
+    step = read_next_step({"next_step": {"kind": "of a later release", "minutes": 60}})
+    assert step is not None and (step.kind, step.minutes, step.count) == (
+        "of a later release",
+        60,
+        0,
+    )
+
+
+def test_a_share_has_its_counts_if_the_row_states_them() -> None:
+    row = {"metric": "errors", "unit": "share", "baseline": 0.0, "candidate": 1 / 88}
+    (old,) = read_changes({"evidence": [row]})
+    assert (old.candidate_counts, old.candidate_counted) == (None, "1.1% of calls")
+    counts = {"candidate_events": 1, "candidate_calls": 88, "baseline_events": 0}
+    (new,) = read_changes({"evidence": [row | counts]})
+    assert (new.candidate_counts, new.baseline_counts) == ((1, 88), None)
+    assert new.candidate_counted == "1 of 88\u00a0calls (1.1%)"
+    assert [serialize_change(new)[f"{arm}_calls"] for arm in ("baseline", "candidate")] == [
+        None,
+        88,
+    ]
 
 
 @pytest.mark.parametrize(

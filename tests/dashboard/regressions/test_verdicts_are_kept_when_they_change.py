@@ -44,8 +44,8 @@ def test_a_slower_version_gets_a_roll_back_verdict(
     assert verdict.kind == "roll_back"
     assert verdict.baseline is not None
     assert verdict.baseline.version.name == "2026.11.2"
-    assert verdict.sentence.startswith("Roll back 2026.11.3: p50 is ")
-    assert re.search("2[78](\\.\\d)?% of calls run eager", verdict.sentence)
+    assert verdict.sentence.startswith("Roll back 2026.11.3: p50 call time is ")
+    assert re.search(r"\(2[78](\.\d)?%\) run eager", verdict.sentence)
     assert "score_batch" in verdict.cause
     assert {row["metric"] for row in verdict.evidence["evidence"] if row["drives"]} == {
         "p50",

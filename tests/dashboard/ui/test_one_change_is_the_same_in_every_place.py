@@ -175,7 +175,9 @@ def in_message(text: str, metric: str) -> ShownMetric:
     """A line of the evidence in Slack."""
     if metric == "eager":
         found = re.match(
-            rf"Eager calls, \S+: {VALUE} of calls \(before: {VALUE}\), (last \d+ min);", text
+            rf"Eager calls, \S+: \S+ of \S+ calls \({VALUE}\), before: 0 of \S+ \({VALUE}\), "
+            r"(last \d+ min);",
+            text,
         )
         assert found, text
         return ShownMetric(found[2], found[1], "", window=found[3])
@@ -215,10 +217,10 @@ def test_every_page_and_the_notification_have_the_same_sentence(
 ) -> None:
     p50, eager = (stored(judged, metric) for metric in ("p50", "eager"))
     assert (
-        f"p50 is {p50.change.lstrip('+')} slower ({p50.interval})"
+        f"p50 call time is {p50.change.lstrip('+')} slower ({p50.interval})"
         in judged.verdict.sentence.replace("\u00a0", " ")
     )
-    assert f"{eager.candidate} of calls run eager" in judged.verdict.sentence.replace("\u00a0", " ")
+    assert f"calls ({eager.candidate}) run eager" in judged.verdict.sentence.replace("\u00a0", " ")
     title = f"ranker 2026.11.3: p50 {p50.change.lstrip('+')} slower, {eager.candidate} of calls run eager"
     assert judged.alert.title.replace("\u00a0", " ") == title
     said = judged.verdict.sentence.replace("\u00a0", " ").split(" than ")[0]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dashboard.regressions.judge.error_budget import ErrorBudget
-from dashboard.regressions.judge.evidence import count_affected, strata_changes
 from dashboard.regressions.judge.inputs import Arm, stratum_name
 from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change
 from dashboard.regressions.judge.process.counts import MissSeries, StormSeries, sum_starts
@@ -25,6 +24,7 @@ from dashboard.regressions.judge.result import (
     sort_dots,
 )
 from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.strata_evidence import count_affected, list_strata, strata_differ
 from dashboard.regressions.judge.verdict_policy import Track, Verdict, is_driving
 
 NO_REGION = ""
@@ -102,7 +102,7 @@ def level_row(
     label, reason = level_label(estimate, effect, margin, series.one_sided)
     if label == "REGRESSED" and isinstance(series, GrowthSeries) and not series.is_confirmed():
         label, reason = "NOT ENOUGH DATA", "too_short"
-    strata = strata_changes(estimate)
+    strata = list_strata(estimate, margin)
     level = baseline_level(series, estimate) if estimate else None
     # A slope is a change: percent per hour, not the factor of a level.
     said: Callable[[float], float] = log_to_change if isinstance(series, GrowthSeries) else math.exp
@@ -122,6 +122,7 @@ def level_row(
     }
     if estimate:
         found |= build_interval(estimate, margin, series.bound())
+        found["strata_differ"] = strata_differ(estimate, effect)
     if isinstance(series, LevelSeries):
         found["tolerated"] = series.metric.tolerated
     if is_last_day(series):

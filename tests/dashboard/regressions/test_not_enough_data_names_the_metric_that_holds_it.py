@@ -1,0 +1,119 @@
+"""NOT ENOUGH DATA names the metric that holds back HEALTHY, the estimate so far, the change that
+would be detected in 90% of cases, and the kind of data that helps."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from dashboard.regressions.judge import PRODUCTION, Outcome, judge
+from dashboard.regressions.judge.pooled_estimate import combine, group, t_quantile
+from dashboard.regressions.judge.settings import RatioMetric, Settings
+from tests.dashboard.regressions.fleets import every_minute, instance
+from tests.dashboard.regressions.test_a_verdict_is_one_sentence import judged, sentence_of
+
+BASE = [instance(f"b{i}") for i in range(6)]
+TAIL = {"calls": 1000, "p50": 0.010, "p99": 0.020}
+
+
+def falling_prior(settings: Settings) -> Settings:
+    """Settings of a fleet whose instances differ less the longer they run."""
+    metrics = [
+        replace(metric, prior_variance=((20, 0.05**2), (60, 0.05**2), (1400, 0.005**2)))
+        if isinstance(metric, RatioMetric)
+        else metric
+        for metric in settings.metrics
+    ]
+    return replace(settings, metrics=tuple(metrics))
+
+
+def held(outcome: Outcome) -> tuple[str, str]:
+    assert outcome.verdict == "not_enough_data" and outcome.held_by is not None
+    return outcome.held_by.metric, outcome.held_by.helps
+
+
+def test_only_the_next_check_is_missing() -> None:
+    outcome = judged([*BASE, instance("c1", p50=0.01005)], 30)
+    assert held(outcome) == ("p50", "time")
+    assert outcome.next_step is not None
+    assert (outcome.next_step.kind, outcome.next_step.minutes) == ("wait", 30)
+    assert sentence_of(outcome) == (
+        "Next check at 10:00. So far, p50 call time is 0.5% slower (−17% to 21%) than 2026.11.2, "
+        "10.1 ms instead of 10 ms. A regression of 28% would be detected in 90% of cases."
+    )
+
+
+def test_one_instance_a_version_needs_more_instances() -> None:
+    outcome = judged([instance("b1"), instance("c1", p50=0.0104)], 70)
+    assert held(outcome) == ("p50", "instances")
+    sentence = sentence_of(outcome)
+    assert sentence.startswith(
+        "Not enough data on p50 call time: 4% slower (−23% to 40%) than 2026.11.2, 10.4 ms "
+        "instead of 10 ms. A regression of "
+    )
+    assert "would be detected in 90% of cases. More time alone does not help. " in sentence
+    assert sentence.endswith(
+        "Add 2 baseline instances on H100 to detect a regression of 37%. Next check at 15:00."
+    ), sentence
+
+
+def test_few_calls_need_more_calls() -> None:
+    outcome = judged([instance("b1", calls=5), instance("c1", calls=5)], 100)
+    assert held(outcome) == ("p50", "calls")
+    assert sentence_of(outcome).endswith(
+        "in 90% of cases. Send each instance at least 20 calls per minute. Next check at 15:00."
+    )
+
+
+def test_a_variance_that_falls_with_time_needs_time() -> None:
+    rows = list(every_minute([instance("b1"), instance("c1")], 100))
+    outcome = judge(rows, now_minute=100, deployed_minute=0, settings=falling_prior(PRODUCTION))
+    assert held(outcome) == ("p50", "time")
+    assert "More time helps. Next check at 15:00." in sentence_of(outcome)
+
+
+def test_the_metric_that_is_furthest_from_its_tolerance_is_named() -> None:
+    rows = [instance(f"b{i}", **TAIL) for i in range(3)]
+    rows += [instance(f"c{i}", **{**TAIL, "p99": 0.0224}) for i in range(3)]
+    outcome = judged(rows, 70)
+    assert outcome.held_by is not None and outcome.held_by.metric == "p99"
+    (p99,) = (row for row in outcome.evidence if row.metric == "p99")
+    assert (outcome.held_by.change, outcome.held_by.low, outcome.held_by.high) == (
+        p99.change,
+        p99.low,
+        p99.high,
+    )
+
+
+def test_other_verdicts_are_held_by_no_metric() -> None:
+    outcome = judged([*BASE, *(instance(f"c{i}") for i in range(6))])
+    assert (outcome.verdict, outcome.held_by) == ("healthy", None)
+
+
+@pytest.mark.parametrize("candidates", [1, 4])
+def test_the_visible_change_is_detected_in_about_90_percent_of_cases(candidates: int) -> None:
+    """Draws fleets of the assumed variance with a true change of this size, and counts those whose
+    interval excludes zero."""
+    rows = [*BASE, *(instance(f"c{i}") for i in range(candidates))]
+    outcome = judged(rows, 30)
+    assert outcome.held_by is not None and outcome.held_by.visible_90 is not None
+    size, dice, seen = math.log1p(outcome.held_by.visible_90), random.Random(7), 0
+    spread = 0.05 * math.sqrt(PRODUCTION.prior_df / (PRODUCTION.prior_df + 5 + candidates - 1))
+    tail = PRODUCTION.roll_back_alpha / (2 * PRODUCTION.judged_metrics * 8)
+    for _ in range(1000):
+        found = combine(
+            [
+                group(
+                    "H100",
+                    {i: dice.gauss(0.0, spread) for i in range(6)},
+                    {i: dice.gauss(size, spread) for i in range(candidates)},
+                )
+            ],
+            0.05**2 * PRODUCTION.prior_df / (PRODUCTION.prior_df + 5 + candidates - 1),
+            PRODUCTION.prior_df,
+        )
+        seen += found.delta > found.error * t_quantile(found.df, tail)
+    assert 870 <= seen <= 930
