@@ -70,6 +70,8 @@ def read_change(row: Raw) -> Change:
         less_is_worse=row.get("worse") == -1,
         matched_minutes=matched,
         since=_count(row, "since"),
+        onset=_read_onset(row),
+        from_start=row.get("from_start") is True,
         smallest_effect=_number(row, "smallest_effect"),
         times=_number(row, "times"),
         points=_number(row, "points"),
@@ -77,6 +79,13 @@ def read_change(row: Raw) -> Change:
         strata_agreeing=_count(row, "strata_agreeing"),
         explained_by=canonical_key(_text(row, "explained_by")),
     )
+
+
+def read_onset(evidence: Any) -> tuple[int, int] | None:
+    """The minutes between which the earliest change behind a verdict began; None if unknown."""
+    driving = [row for row in read_changes(evidence) if row.drives and row.since is not None]
+    first = min(driving, key=lambda row: (row.since or 0, row.onset is None), default=None)
+    return first.onset if first else None
 
 
 def read_dots(evidence: Any, metric: str) -> tuple[list[StoredDot], int]:
@@ -230,6 +239,17 @@ def _text(row: Raw, key: str) -> str:
     """The text under a key; empty for any other type."""
     value = row.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _read_onset(row: Raw) -> tuple[int, int] | None:
+    """The first and the last minute of an onset, in this order."""
+    found = row.get("onset")
+    if not isinstance(found, list | tuple) or len(found) != 2:
+        return None
+    earliest, latest = (_count({"minute": each}, "minute") for each in found)
+    if earliest is None or latest is None or earliest > latest:
+        return None
+    return earliest, latest
 
 
 def _excluded(row: Raw) -> tuple[int, int] | None:

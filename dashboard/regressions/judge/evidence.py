@@ -69,7 +69,7 @@ def ratio_row(
     label, reason = ratio_label(series, margin)
     strata = strata_changes(series.estimate)
     return Evidence(
-        **build_heading(region, metric, track, judged, verdict),
+        **build_heading(region, series, track, judged, verdict),
         label=label,
         reason=reason,
         **build_levels(series, estimate),

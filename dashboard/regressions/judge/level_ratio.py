@@ -33,6 +33,7 @@ from dashboard.regressions.judge.before_after import (
 from dashboard.regressions.judge.buckets import separates
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
 from dashboard.regressions.judge.matched_cell import MatchedCell
+from dashboard.regressions.judge.onset import History, find_level_onset
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     Group,
@@ -56,6 +57,7 @@ class RatioSeries:
         self.metric = metric
         self.cells: dict[CellKey, MatchedCell] = {}
         self.matched_minutes = 0
+        self.history = History(find_level_onset)
         self.recent: deque[tuple[int, float]] = deque()
         self._settings = settings
         self._strata: dict[Stratum, list[MatchedCell]] = {}
@@ -94,7 +96,7 @@ class RatioSeries:
         if longest:
             longest = min(longest, minute - self._covered)
             self._covered = minute
-            self._remember(longest, math.fsum(changes) / math.fsum(weights))
+            self._remember(minute, longest, math.fsum(changes) / math.fsum(weights))
             self._group()
         return longest
 
@@ -133,9 +135,10 @@ class RatioSeries:
             cell.baseline_reports and not cell.candidate_reports for cell in self.cells.values()
         )
 
-    def _remember(self, minutes: int, change: float) -> None:
+    def _remember(self, minute: int, minutes: int, change: float) -> None:
         self.matched_minutes += minutes
         self.recent.append((minutes, minutes * change))
+        self.history.add(minute, minutes, minutes * change)
         self._recent_minutes += minutes
         while self._recent_minutes - self.recent[0][0] >= self._settings.recent_minutes:
             self._recent_minutes -= self.recent.popleft()[0]

@@ -34,7 +34,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,9 @@ MIN_GAIN = 6.0
 """The least rise of the log likelihood, times two, that a change point must bring."""
 MIN_ENTRIES = 8
 MAX_MINUTES = 3 * 1440
-"""Minutes that a history keeps."""
+"""Minutes that a history keeps at least."""
+DROPPED_MINUTES = 240
+"""Minutes that are dropped at once."""
 MIN_NOISE = 1e-3
 """The least standard deviation of a whitened entry: levels are not more precise than that."""
 SPIKE_SIGMAS = 6.0
@@ -77,69 +80,107 @@ class Onset(NamedTuple):
 
 class History:
     """The entries of a series since the deployment, of the last `MAX_MINUTES`: the last minute of
-    each entry, its number of minutes or calls, and its sum over them. Sums are positive if worse.
+    each entry, its weight, and its sum over that weight, which is positive if worse.
+
+    The weight of a level is its number of minutes, that of a count its number of calls.
     """
 
-    __slots__ = ("minutes", "spans", "sums", "truncated", "weights")
+    __slots__ = ("_find", "_found", "minutes", "sums", "truncated", "weights")
 
-    def __init__(self) -> None:
-        self.minutes = array("q")
-        self.spans = array("i")
-        self.weights = array("d")
-        self.sums = array("d")
+    def __init__(self, find: Finder) -> None:
+        self.minutes = array("i")
+        self.weights = array("f")
+        self.sums = array("f")
         self.truncated = False
+        """True if entries were dropped: the first entry is then not the first compared one."""
+        self._find = find
+        self._found: tuple[int, Onset | None] | None = None
 
-    def add(self, minute: int, span: int, weight: float, total: float) -> None:
-        """Adds an entry of `span` minutes up to and including `minute`."""
-        if len(self.minutes) and minute - self.minutes[0] >= 2 * MAX_MINUTES:
-            self._drop(minute - MAX_MINUTES)
+    def add(self, minute: int, weight: float, total: float) -> None:
+        """Adds the entry that ends with `minute`."""
+        if self.minutes and minute - self.minutes[0] >= MAX_MINUTES + DROPPED_MINUTES:
+            kept = bisect_left(self.minutes, minute - MAX_MINUTES)
+            for column in (self.minutes, self.weights, self.sums):
+                del column[:kept]
+            self.truncated = True
         self.minutes.append(minute)
-        self.spans.append(span)
         self.weights.append(weight)
         self.sums.append(total)
 
-    def _drop(self, until: int) -> None:
-        kept = next(place for place, minute in enumerate(self.minutes) if minute > until)
-        for column in (self.minutes, self.spans, self.weights, self.sums):
-            del column[:kept]
-        self.truncated = True
+    @property
+    def first(self) -> int:
+        """The last minute of the first entry."""
+        return self.minutes[0]
+
+    def find_onset(self, since: int) -> Onset | None:
+        """The onset of a regression that is known since a minute; None if it was there from the
+        first entry.
+
+        The newest quarter of what is known may be missing: it changes the result very little, and
+        most minutes then need no computation. The result depends on the entries only, not on
+        earlier requests.
+        """
+        known = len(self.minutes) - bisect_left(self.minutes, since)
+        count = len(self.minutes) - known % max(known // 4, 1)
+        if not count:
+            return None
+        newest = self.minutes[count - 1]
+        if self._found is None or self._found[0] != newest:
+            columns = (self.minutes, self.weights, self.sums)
+            entries = Entries(*(np.array(column[:count], float) for column in columns))
+            self._found = newest, self._find(entries)
+        return self._found[1]
 
 
-def find_level_onset(history: History, count: int) -> Onset | None:
-    """The onset of a rise of log changes in the first `count` entries; None if the rise was there
-    from the first one."""
-    values = np.array(history.sums[:count]) / np.array(history.weights[:count])
-    if len(values) < MIN_ENTRIES:
+class Entries(NamedTuple):
+    """Entries of a history."""
+
+    minutes: Floats
+    weights: Floats
+    sums: Floats
+
+
+Finder = Callable[[Entries], Onset | None]
+
+
+def find_level_onset(entries: Entries) -> Onset | None:
+    """The onset of a rise of log changes; None if the rise was there from the first entry."""
+    if len(entries.minutes) < MIN_ENTRIES:
         return None
-    return read_interval(history, *profile_levels(drop_spikes(values)), LEVEL_CUT)
+    values = drop_spikes(entries.sums / entries.weights)
+    return read_interval(entries, entries.weights, *profile_levels(values), LEVEL_CUT)
 
 
-def find_count_onset(history: History, count: int) -> Onset | None:
-    """The onset of a rise of the share of calls with events in the first `count` entries."""
-    if min(len(history.minutes), count) < MIN_ENTRIES:
+def find_count_onset(entries: Entries) -> Onset | None:
+    """The onset of a rise of the share of calls with events; None if the rise was there from the
+    first entry."""
+    if len(entries.minutes) < MIN_ENTRIES:
         return None
-    events, calls = np.array(history.sums[:count]), np.array(history.weights[:count])
-    return read_interval(history, *profile_shares(events, calls), COUNT_CUT)
+    spans = np.ones(len(entries.minutes))
+    found = profile_shares(entries.sums, entries.weights)
+    return read_interval(entries, spans, *found, COUNT_CUT)
 
 
-def read_interval(history: History, profile: Floats, constant: float, cut: float) -> Onset | None:
-    """The interval of change points whose likelihood is close to the best one, over all rises."""
-    count = profile.shape[1]
-    top = float(profile.max())
-    best = int(np.argmax(profile.max(axis=0)))
+def read_interval(
+    entries: Entries, spans: Floats, profile: Floats, constant: float, cut: float
+) -> Onset | None:
+    """The interval of change points whose likelihood is close to the best one, over all rises.
+    `constant` is the likelihood without a change point."""
+    top, best = float(profile.max()), int(np.argmax(profile.max(axis=0)))
     if top - constant <= MIN_GAIN:
         return None
-    sums, weights = np.array(history.sums[:count]), np.array(history.weights[:count])
-    before = float(sums[:best].sum() / weights[:best].sum())
-    after = float(sums[best:].sum() / weights[best:].sum())
+    before, after = (
+        float(entries.sums[part].sum() / entries.weights[part].sum())
+        for part in (slice(best), slice(best, None))
+    )
     if before >= after / 2:
         return None
     rises, places = np.nonzero(profile >= top - cut)
     slack = np.array(RISES)[rises] // 4
     first = 0 if top - constant <= cut else max(int(np.min(places - slack)) - 1, 0)
-    last = min(int(np.max(places + slack)), count - 1)
-    begin = history.minutes[first] - history.spans[first] + 1
-    return Onset(begin, history.minutes[best] - history.spans[best] + 1, history.minutes[last])
+    last = min(int(np.max(places + slack)), len(spans) - 1)
+    begins = entries.minutes - spans + 1
+    return Onset(int(begins[first]), int(begins[best]), int(entries.minutes[last]))
 
 
 def drop_spikes(values: Floats) -> Floats:

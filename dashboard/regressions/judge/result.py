@@ -142,6 +142,11 @@ class Evidence:
     excluded_candidate: int | None = None
     """Events of instances that had just started, which a count excludes; None if nothing is
     excluded."""
+    onset: tuple[int, int] | None = None
+    """The minutes between which the change began, with 95% confidence; None if unknown. `since` is
+    the most likely minute then."""
+    from_start: bool = False
+    """The change was there in the first compared minute, which is `since`."""
 
     @property
     def affected_share(self) -> float | None:

@@ -11,6 +11,7 @@ from dashboard.regressions.judge.inputs import Layout
 from dashboard.regressions.judge.result import Evidence, NextStep, NotCompared, Outcome
 from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.text.drift import describe_drift
+from dashboard.regressions.judge.text.onset import describe_start, started_together
 from dashboard.regressions.judge.text.sentences import (
     capitalize,
     orient_change,
@@ -212,17 +213,17 @@ def drivers_phrase(
     )
     counts = [row for row in counts if row.hard] or counts[:1]
     several = len({row.region for row in outcome.evidence if row.region}) > 1
-    parts = [level_phrase(row, baseline, say_minute, several) for row in levels]
+    starts = {id(row): describe_start(row, outcome.deployed_minute, say_minute) for row in rows}
+    parts = [level_phrase(row, baseline, starts[id(row)], several) for row in levels]
     if levels:
         parts += [
-            count_phrase(row)
-            + (since_phrase(row, say_minute) if row.since != levels[0].since else "")
+            count_phrase(row) + ("" if started_together(row, levels[0]) else starts[id(row)])
             for row in counts
         ]
     else:
         parts += [
             f"{count_phrase(row)} on "
-            f"{instances_phrase(row)}{since_phrase(row, say_minute)}, "
+            f"{instances_phrase(row)}{starts[id(row)]}, "
             f"{baseline_phrase(row, baseline)}"
             for row in counts
         ]
@@ -243,10 +244,9 @@ def is_count(row: Evidence) -> bool:
     return row.change is None or row.unit == "share"
 
 
-def level_phrase(
-    row: Evidence, baseline: str, say_minute: Callable[[int], str], several: bool
-) -> str:
-    """A level compared with the baseline, with its interval and the affected instances."""
+def level_phrase(row: Evidence, baseline: str, start: str, several: bool) -> str:
+    """A level compared with the baseline, with its interval, the affected instances and its
+    start."""
     metric = find_metric(row.metric)
     change = row.change or 0.0
     if row.metric == "leak":
@@ -256,7 +256,7 @@ def level_phrase(
         )
         return (
             f"GPU memory grows by {percent(row.candidate or 0.0)} per hour, {more}, on "
-            f"{instances_phrase(row)}{since_phrase(row, say_minute)}"
+            f"{instances_phrase(row)}{start}"
         )
     of = f" of `{row.region}`" if several and row.region else ""
     ratio, than = orient_change(change, row.worse), describe_baseline(baseline, row.layouts)
@@ -267,10 +267,7 @@ def level_phrase(
     )
     size = f"{magnitude(ratio)} {way} ({interval(row, change >= 0)})"
     least = "at least " if row.baseline_at_most or row.candidate_at_most else ""
-    return (
-        f"{metric.phrase}{of} is {least}{size} {word} {than} on "
-        f"{instances_phrase(row)}{since_phrase(row, say_minute)}"
-    )
+    return f"{metric.phrase}{of} is {least}{size} {word} {than} on {instances_phrase(row)}{start}"
 
 
 def count_phrase(row: Evidence) -> str:
@@ -285,11 +282,6 @@ def baseline_phrase(row: Evidence, baseline: str) -> str:
     if row.unit == "per hour":
         return f"{number(row.baseline)} on {baseline}" if row.baseline else f"none on {baseline}"
     return f"{percent(row.baseline)} on {baseline}" if row.baseline else f"none on {baseline}"
-
-
-def since_phrase(row: Evidence, say_minute: Callable[[int], str]) -> str:
-    """The start of a regression, if known."""
-    return f" since {say_minute(row.since)}" if row.since is not None else ""
 
 
 def instances_phrase(row: Evidence) -> str:
