@@ -16,6 +16,9 @@ simulation for 95% coverage (see decision 0128). The interval begins one entry e
 entry in whose last part the change began hardly shows it. A rise of several entries widens it by a
 quarter of the rise, because real rises are not straight.
 
+A change in several steps, such as instance by instance, begins with its first step: the entries
+before a change point are searched again.
+
 Invariants:
 
 - the change was present from the first entry unless a change point is more likely than none, and
@@ -23,7 +26,7 @@ Invariants:
 - the interval lies within the entries and contains the best minute;
 - a single entry that its neighbors do not confirm is no onset.
 
-Assumptions: one lasting rise; entries in a row have the same distance, so that a pause has no
+Assumptions: the rise lasts; entries in a row have the same distance, so that a pause has no
 length; the noise is the same before and after.
 
 Source: Hinkley, Inference about the change-point in a sequence of random variables, Biometrika 57,
@@ -54,6 +57,8 @@ LEVEL_CUT = 8.0
 COUNT_CUT = 8.0
 MIN_GAIN = 6.0
 """The least rise of the log likelihood, times two, that a change point must bring."""
+STEP_GAIN, STEP_SHARE = 20.0, 0.25
+"""The least gain of an earlier step, and its least share of the mean after the last one."""
 MIN_ENTRIES = 8
 MAX_MINUTES = 3 * 1440
 """Minutes that a history keeps at least."""
@@ -145,29 +150,65 @@ Finder = Callable[[Entries], Onset | None]
 
 def find_level_onset(entries: Entries) -> Onset | None:
     """The onset of a rise of log changes; None if the rise was there from the first entry."""
-    if len(entries.minutes) < MIN_ENTRIES:
-        return None
-    values = drop_spikes(entries.sums / entries.weights)
-    return read_interval(entries, entries.weights, *profile_levels(values), LEVEL_CUT)
+    return find_first_rise(entries, entries.weights, fit_level)
 
 
 def find_count_onset(entries: Entries) -> Onset | None:
     """The onset of a rise of the share of calls with events; None if the rise was there from the
     first entry."""
+    return find_first_rise(entries, np.ones(len(entries.minutes)), fit_share)
+
+
+class Rise(NamedTuple):
+    """A change point: its interval and its best entry, the gain of likelihood, and the mean from
+    it on."""
+
+    first: int
+    best: int
+    last: int
+    gain: float
+    mean: float
+
+
+def find_first_rise(
+    entries: Entries, spans: Floats, fit: Callable[[Entries], Rise | None]
+) -> Onset | None:
+    """The onset of the earliest rise, as minutes. A rise in several steps, such as instance by
+    instance, begins with its first step."""
+    rise = fit(entries)
+    if rise is None:
+        return None
+    level = rise.mean
+    while True:
+        before = Entries(*(column[: rise.best] for column in entries))
+        earlier = fit(before)
+        if earlier is None or earlier.gain < STEP_GAIN or earlier.mean < STEP_SHARE * level:
+            break
+        rise = earlier
+    begins = entries.minutes - spans + 1
+    return Onset(int(begins[rise.first]), int(begins[rise.best]), int(entries.minutes[rise.last]))
+
+
+def fit_level(entries: Entries) -> Rise | None:
+    """The most likely rise of a level."""
     if len(entries.minutes) < MIN_ENTRIES:
         return None
-    spans = np.ones(len(entries.minutes))
-    found = profile_shares(entries.sums, entries.weights)
-    return read_interval(entries, spans, *found, COUNT_CUT)
+    profile = profile_levels(drop_spikes(entries.sums / entries.weights))
+    return read_interval(entries, *profile, LEVEL_CUT)
 
 
-def read_interval(
-    entries: Entries, spans: Floats, profile: Floats, constant: float, cut: float
-) -> Onset | None:
+def fit_share(entries: Entries) -> Rise | None:
+    """The most likely rise of a share."""
+    if len(entries.minutes) < MIN_ENTRIES:
+        return None
+    return read_interval(entries, *profile_shares(entries.sums, entries.weights), COUNT_CUT)
+
+
+def read_interval(entries: Entries, profile: Floats, constant: float, cut: float) -> Rise | None:
     """The interval of change points whose likelihood is close to the best one, over all rises.
     `constant` is the likelihood without a change point."""
-    top, best = float(profile.max()), int(np.argmax(profile.max(axis=0)))
-    if top - constant <= MIN_GAIN:
+    gain, best = float(profile.max()) - constant, int(np.argmax(profile.max(axis=0)))
+    if gain <= MIN_GAIN:
         return None
     before, after = (
         float(entries.sums[part].sum() / entries.weights[part].sum())
@@ -175,12 +216,11 @@ def read_interval(
     )
     if before >= after / 2:
         return None
-    rises, places = np.nonzero(profile >= top - cut)
+    rises, places = np.nonzero(profile >= profile.max() - cut)
     slack = np.array(RISES)[rises] // 4
-    first = 0 if top - constant <= cut else max(int(np.min(places - slack)) - 1, 0)
-    last = min(int(np.max(places + slack)), len(spans) - 1)
-    begins = entries.minutes - spans + 1
-    return Onset(int(begins[first]), int(begins[best]), int(entries.minutes[last]))
+    first = 0 if gain <= cut else max(int(np.min(places - slack)) - 1, 0)
+    last = min(int(np.max(places + slack)), len(entries.minutes) - 1)
+    return Rise(first, best, last, gain, after)
 
 
 def drop_spikes(values: Floats) -> Floats:

@@ -105,6 +105,14 @@ def test_a_slow_rise_has_a_wide_interval_with_its_beginning() -> None:
     assert all(10 <= width(onset) <= 120 for onset in found if onset)
 
 
+def test_a_rise_in_steps_begins_with_its_first_step() -> None:
+    rng = np.random.default_rng(14)
+    for _ in range(10):
+        values = level(rng, 240, 2, 100, 0.2)
+        values[140:] += 0.25
+        assert contains(find_level_onset(entries(values)), 100)
+
+
 def test_a_change_of_the_first_minute_has_no_onset() -> None:
     rng = np.random.default_rng(7)
     found = [
