@@ -121,9 +121,9 @@ class History:
         """The onset of a regression that is known since a minute; None if it was there from the
         first entry.
 
-        The newest quarter of what is known may be missing: it changes the result very little, and
-        most minutes then need no computation. The result depends on the entries only, not on
-        earlier requests.
+        The newest quarter of the entries after `since` may be left out. This changes the result
+        very little, and most minutes need no computation. The result depends on the entries only,
+        not on earlier requests.
         """
         known = len(self.minutes) - bisect_left(self.minutes, since)
         count = len(self.minutes) - known % max(known // 4, 1)

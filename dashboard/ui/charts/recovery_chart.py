@@ -28,6 +28,16 @@ class ChartLabel:
 
 
 @dataclass(frozen=True)
+class OnsetBand:
+    """The minutes between which a regression began, with the left edge and the width of their
+    band."""
+
+    x: str
+    width: str
+    minutes: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class RecoveryChart:
     """The data of the template."""
 
@@ -37,8 +47,8 @@ class RecoveryChart:
     times: list[ChartLabel]
     marks: list[ChartLabel]
     band: tuple[str, str] | None
-    onset: tuple[str, str] | None
-    """Left edge and width of the interval of the onset; None if it is unknown or not drawn."""
+    onset: OnsetBand | None
+    """The interval of the onset; None if it is unknown or not drawn."""
     ends: str
     bounds: list[str]
     """Known bounds of versions that have no point in some bins."""
@@ -100,13 +110,13 @@ def recovery_draw(
     )
 
 
-def _place_onset(span: ChartSpan, onset: tuple[int, int] | None) -> tuple[str, str] | None:
+def _place_onset(span: ChartSpan, onset: tuple[int, int] | None) -> OnsetBand | None:
     """The band of an onset; at least three pixels, so that a minute of a day is visible."""
     if onset is None or onset[1] < span.start or onset[0] > span.end:
         return None
     left, right = span.x(onset[0]), span.x(onset[1] + 1)
     width = max(right - left, 3.0)
-    return f"{min(left, RIGHT - width):.1f}", f"{width:.1f}"
+    return OnsetBand(f"{min(left, RIGHT - width):.1f}", f"{width:.1f}", onset)
 
 
 def choose_span(deployed: int, until: int, *, minutes_from: int = 0) -> ChartSpan:

@@ -162,7 +162,6 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "newest": next((one for one in moments if one.evidence), None),
         "sent": timeline.list_sent_messages(page),
         "recovery": timeline.build_recovery_chart(page),
-        "onset": timeline.find_onset(page),
         "title_at": page.title_at,
         "baseline": timeline.baseline_name(page),
         "cause": timeline.find_cause(page),
