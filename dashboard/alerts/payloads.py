@@ -11,6 +11,7 @@ from dashboard.alerts.evidence_lines import EvidenceLine, select_strongest_evide
 from dashboard.alerts.models import Alert, AlertCause, AlertState, Channel, RollbackGuide
 from dashboard.common.clock import at_minute
 from dashboard.projects.models import Project
+from dashboard.regressions.evidence_reader import read_onset
 from dashboard.regressions.models import Verdict
 
 
@@ -61,6 +62,13 @@ class GroupPayload(TypedDict):
     link: str
 
 
+class OnsetPayload(TypedDict):
+    """The times between which a change began."""
+
+    earliest: str
+    latest: str
+
+
 class PayloadLinks(TypedDict):
     """Links to pages; None if there is no page."""
 
@@ -91,6 +99,7 @@ class MessagePayload(TypedDict):
     sentence: str
     cause: str
     since: str | None
+    onset: OnsetPayload | None
     evidence: list[EvidenceLine]
     roll_back_guide: str
     news: str
@@ -128,6 +137,7 @@ def build_alert_payload(
         since=at_minute(verdict.since_minute).isoformat()
         if verdict and verdict.since_minute is not None
         else None,
+        onset=build_onset_payload(verdict),
         evidence=select_strongest_evidence(verdict.evidence) if verdict else [],
         roll_back_guide=_fill_placeholders(guide.text, version, before) if guide else "",
         news=news,
@@ -152,6 +162,15 @@ def build_alert_payload(
             alerts=links.alerts_url(project=project.slug),
         ),
     )
+
+
+def build_onset_payload(verdict: Verdict | None) -> OnsetPayload | None:
+    """The times between which the earliest change behind a verdict began; None if unknown."""
+    found = read_onset(verdict.evidence) if verdict else None
+    if found is None:
+        return None
+    earliest, latest = (at_minute(minute).isoformat() for minute in found)
+    return OnsetPayload(earliest=earliest, latest=latest)
 
 
 def _build_silence_payload(alert: Alert, news: str, covers: list[str] | None) -> MessagePayload:
@@ -251,6 +270,7 @@ def _build_project_payload(project: Project, sentence: str) -> MessagePayload:
         sentence=sentence,
         cause="",
         since=None,
+        onset=None,
         evidence=[],
         roll_back_guide="",
         news="",

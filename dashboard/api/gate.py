@@ -12,6 +12,7 @@ from dashboard.alerts.current_verdict import resolve_current_verdict
 from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.alerts.links import alert_url, compare_url
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState
+from dashboard.alerts.payloads import build_onset_payload
 from dashboard.common import clock
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
@@ -53,6 +54,7 @@ class GateResult:
                 "verdict",
                 "baseline",
                 "since",
+                "onset",
                 "judged_at",
                 "bound",
                 "simulated",
@@ -238,6 +240,7 @@ def _collect_details(
         "since": at_minute(verdict.since_minute).isoformat()
         if verdict and verdict.since_minute is not None
         else None,
+        "onset": build_onset_payload(verdict),
         "judged_at": at_minute(verdict.minute).isoformat() if verdict else None,
         "bound": read_coverage(verdict.evidence).bound if verdict else None,
         "simulated": deployment.model.simulated,

@@ -109,6 +109,16 @@ def _gate() -> dict[str, Any]:
     }
 
 
+_ONSET = {
+    "type": ["object", "null"],
+    "description": "The times between which the change began, with 95% confidence; null if "
+    "unknown, or if the change was there in the first compared minute.",
+    "properties": {
+        name: {"type": "string", "format": "date-time"} for name in ("earliest", "latest")
+    },
+}
+
+
 def _gate_fields() -> dict[str, Any]:
     """The properties of the gate's answer, by name."""
     texts = {
@@ -118,7 +128,7 @@ def _gate_fields() -> dict[str, Any]:
         "baseline": "",
     }
     texts |= {
-        "since": "",
+        "since": "Start of the change, or of the verdict.",
         "judged_at": "",
         "bound": "",
         "evidence_url": "",
@@ -145,6 +155,7 @@ def _gate_fields() -> dict[str, Any]:
         },
         "reasons": {"type": "array", "items": reason},
         "simulated": {"type": ["boolean", "null"]},
+        "onset": _ONSET,
         "bound": {"description": "The change that HEALTHY rules out, by metric; null if unknown."},
         "held_by": _held_by(),
         "next_step": _next_step(),

@@ -44,6 +44,13 @@ def format_minute(minute: int) -> str:
     return format_timestamp(at_minute(minute))
 
 
+def format_minutes_between(first: int, last: int) -> str:
+    """Formats an interval of minutes: between two moments, or at one."""
+    if first >= last:
+        return f"at {format_minute(first)}"
+    return f"between {format_minute(first)} and {format_minute(last)}"
+
+
 def parse_timestamp(text: str) -> datetime | None:
     """Parses the text of a match of `TIMESTAMP_PATTERN`. None if the digits are not a date."""
     try:

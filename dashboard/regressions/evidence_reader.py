@@ -74,6 +74,8 @@ def read_change(row: Raw) -> Change:
         less_is_worse=row.get("worse") == -1,
         matched_minutes=matched,
         since=_count(row, "since"),
+        onset=_read_onset(row),
+        from_start=row.get("from_start") is True,
         smallest_effect=_number(row, "smallest_effect"),
         times=_number(row, "times"),
         points=_number(row, "points"),
@@ -113,6 +115,13 @@ def read_next_step(evidence: Any) -> StoredStep | None:
         _number(row, "visible"),
         _count(row, "minutes") or 0,
     )
+
+
+def read_onset(evidence: Any) -> tuple[int, int] | None:
+    """The minutes between which the earliest change behind a verdict began; None if unknown."""
+    driving = [row for row in read_changes(evidence) if row.drives and row.since is not None]
+    first = min(driving, key=lambda row: (row.since or 0, row.onset is None), default=None)
+    return first.onset if first else None
 
 
 def read_dots(evidence: Any, metric: str) -> tuple[list[StoredDot], int]:
@@ -276,6 +285,17 @@ def _text(row: Raw, key: str) -> str:
 def _pair(row: Raw, *keys: str) -> tuple[int, int] | None:
     first, second = (_count(row, key) for key in keys)
     return None if first is None or second is None else (first, second)
+
+
+def _read_onset(row: Raw) -> tuple[int, int] | None:
+    """The first and the last minute of an onset, in this order."""
+    found = row.get("onset")
+    if not isinstance(found, list | tuple) or len(found) != 2:
+        return None
+    earliest, latest = (_count({"minute": each}, "minute") for each in found)
+    if earliest is None or latest is None or earliest > latest:
+        return None
+    return earliest, latest
 
 
 def _inverse(ratio: float | None) -> float | None:

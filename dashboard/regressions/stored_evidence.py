@@ -72,6 +72,10 @@ class Change:
     less_is_worse: bool = False
     matched_minutes: int | None = None
     since: int | None = None
+    onset: tuple[int, int] | None = None
+    """The minutes between which the change began, both included; None if unknown."""
+    from_start: bool = False
+    """The change was there in the first compared minute, which is `since`."""
     smallest_effect: float | None = None
     times: float | None = None
     points: float | None = None

@@ -71,8 +71,8 @@ def message_notes(message: Message) -> list[str]:
         if facts["covers"]:
             count = len(facts["covers"])
             notes.append(f"replaces {count} undelivered notification{'s' if count > 1 else ''}")
-    elif facts["since"]:
-        notes.append(f"since {_moment(facts['since'])}")
+    elif start := _start(facts):
+        notes.append(start)
     if group := facts.get("group"):
         notes.append(f"{_lower(group)} ({_format_alert_ids(group['alerts'])})")
     if facts["simulated"]:
@@ -117,6 +117,14 @@ def _group_title(facts: MessagePayload) -> str:
         f"{_REMINDER_PREFIXES.get(next(iter(kinds)), '') if len(kinds) == 1 else ''}{worst}, "
         f"{_lower(group)}"
     )
+
+
+def _start(facts: MessagePayload) -> str:
+    """When the condition began. A queued message of an earlier release has no onset."""
+    onset = facts.get("onset")
+    if onset and onset["earliest"] < onset["latest"]:
+        return f"began between {_moment(onset['earliest'])} and {_moment(onset['latest'])}"
+    return f"since {_moment(facts['since'])}" if facts["since"] else ""
 
 
 def _lower(group: GroupPayload) -> str:

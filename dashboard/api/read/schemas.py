@@ -168,7 +168,10 @@ class VerdictShape(Schema):
     baseline_version_id: int | None
     baseline_version: str | None
     data_until: datetime = Field(description="Last minute of data in the verdict.")
-    since: datetime | None = Field(description="Time since which this verdict has been unchanged.")
+    since: datetime | None = Field(
+        description="Start of the change, most likely; without a change, time since which this "
+        "verdict has been unchanged."
+    )
     created_at: datetime
     current: bool = Field(description="Whether this is the current verdict.")
     last_known_at: datetime | None = Field(
@@ -219,7 +222,16 @@ class EvidenceShape(Schema):
     text: str
 
 
+class OnsetShape(Schema):
+    earliest: datetime
+    latest: datetime
+
+
 class OneVerdict(Answer, VerdictShape):
+    onset: OnsetShape | None = Field(
+        description="The times between which the change began, with 95% confidence; null if "
+        "unknown, or if the change was there in the first compared minute."
+    )
     evidence: list[EvidenceShape]
 
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.alerts.evidence_lines import select_strongest_evidence
-from dashboard.api.read.schemas import DeploymentShape, EvidenceShape, SpanShape, VerdictShape
+from dashboard.api.read.schemas import (
+    DeploymentShape,
+    EvidenceShape,
+    OnsetShape,
+    SpanShape,
+    VerdictShape,
+)
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.versions.version_series import Span
+from dashboard.regressions.evidence_reader import read_onset
 from dashboard.regressions.models import Verdict
 
 MAX_EVIDENCE_ROWS = 500
@@ -53,6 +60,12 @@ def verdict_shape(row: Verdict) -> VerdictShape:
         open_alert=row.outlived.alert if row.outlived else None,
         evaluated_now=row.outlived.kind_now if row.outlived else row.kind,
     )
+
+
+def onset_shape(row: Verdict) -> OnsetShape | None:
+    """The times between which the change behind a verdict began."""
+    found = read_onset(row.evidence)
+    return OnsetShape(earliest=at_minute(found[0]), latest=at_minute(found[1])) if found else None
 
 
 def evidence_shapes(evidence: Any) -> list[EvidenceShape]:

@@ -18,7 +18,7 @@ from dashboard.api.read.auth import ReadRequest
 from dashboard.api.read.models_versions import READ_METHODS
 from dashboard.api.read.paging import PageQuery, paginate_rows
 from dashboard.api.read.schemas import MAX_ID, Id, OneVerdict, Slug, Verdicts
-from dashboard.api.read.serializers import evidence_shapes, verdict_shape
+from dashboard.api.read.serializers import evidence_shapes, onset_shape, verdict_shape
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict
 
@@ -91,7 +91,11 @@ def verdict_one(request: ReadRequest, project: Slug, verdict_id: Id) -> OneVerdi
     ).first()
     if row is None:
         raise Http404("Verdict not found in this project.")
-    return OneVerdict(**verdict_shape(row).dict(), evidence=evidence_shapes(row.evidence))
+    return OneVerdict(
+        **verdict_shape(row).dict(),
+        onset=onset_shape(row),
+        evidence=evidence_shapes(row.evidence),
+    )
 
 
 @router.api_operation(READ_METHODS, "/projects/{project}/alerts", response=Alerts, summary="Alerts")

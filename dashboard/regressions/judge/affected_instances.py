@@ -34,6 +34,7 @@ from dashboard.regressions.judge.instance_windows import (
     effective_instances,
     survey_windows,
 )
+from dashboard.regressions.judge.onset import History, find_count_onset
 from dashboard.regressions.judge.rate_ratio import Rate, RateSeries, Sums, estimate_rate
 from dashboard.regressions.judge.reading_state import Reading
 from dashboard.regressions.judge.settings import AffectedMetric, Settings
@@ -65,6 +66,7 @@ class AffectedSeries:
         self.fresh: Instances = []
         """Affected instances whose newest minutes also show the events."""
         self.rates = RateSeries(metric, settings)
+        self.history = History(find_count_onset)
         self._rate: Rate | None = None
         self._settings = settings
         self._calm_minutes = 0
@@ -94,6 +96,9 @@ class AffectedSeries:
             found.cand_events += cand_events
         if not called:
             return 0
+        calls = sum(found.cand_calls for found in sums.values())
+        if calls:
+            self.history.add(minute, calls, sum(found.cand_events for found in sums.values()))
         gone = self._add_past_counts(minute, rows, sums)
         self._past_only = bool(gone)
         self.rates.add(sums, gone)

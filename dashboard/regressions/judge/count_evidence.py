@@ -10,11 +10,12 @@ from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import stratum_name
 from dashboard.regressions.judge.instance_windows import InstanceWindows
+from dashboard.regressions.judge.onset import History
 from dashboard.regressions.judge.pooled_estimate import log_to_change
 from dashboard.regressions.judge.rate_ratio import Rate
-from dashboard.regressions.judge.region_state import Region
+from dashboard.regressions.judge.region_state import Region, Series
 from dashboard.regressions.judge.result import Dot, Evidence, Label, Reason, Rule, sort_dots
-from dashboard.regressions.judge.settings import AffectedMetric, AnyMetric, Settings
+from dashboard.regressions.judge.settings import AffectedMetric, Settings
 from dashboard.regressions.judge.verdict_policy import Track, Verdict, is_driving
 from dashboard.vocabulary.metrics import find_metric
 
@@ -23,18 +24,32 @@ COUNTS = ("baseline_events", "baseline_calls", "candidate_events", "candidate_ca
 
 
 def build_heading(
-    region: Region, metric: AnyMetric, track: Track, judged: bool, verdict: Verdict
+    region: Region, series: Series, track: Track, judged: bool, verdict: Verdict
 ) -> dict[str, Any]:
     """The fields that the rows of levels and of counts share."""
+    metric, drives = series.metric, judged and is_driving(track, verdict)
     return {
         "metric": metric.name,
         "region": region.name,
         "unit": metric.unit,
         "judged": judged,
         "hard": metric.hard,
-        "drives": judged and is_driving(track, verdict),
-        "since": track.since,
+        "drives": drives,
+        **date_onset(series.history, track, drives),
     }
+
+
+def date_onset(history: History, track: Track, drives: bool) -> dict[str, Any]:
+    """The start of the change. Only rows that drive have an onset, because it takes a computation;
+    the others have the end of the first window with the change."""
+    if not drives or track.since is None:
+        return {"since": track.since}
+    onset = history.find_onset(track.since)
+    if onset:
+        return {"since": onset.best, "onset": (onset.earliest, onset.latest)}
+    if history.truncated or not history.minutes:
+        return {"since": track.since}
+    return {"since": history.first, "from_start": True}
 
 
 def count_row(
@@ -52,7 +67,7 @@ def count_row(
     margin = rate.margin(series.rates.tail(budget, "roll_back")) if rate else 0.0
     label, reason = count_label(series, track, rate, margin)
     row = Evidence(
-        **build_heading(region, metric, track, judged, verdict),
+        **build_heading(region, series, track, judged, verdict),
         label=label,
         reason=reason,
         baseline=series.share(series.baseline),

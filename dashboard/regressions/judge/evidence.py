@@ -89,7 +89,7 @@ def ratio_row(
     label, reason = ratio_label(series, margin)
     strata, effect = list_strata(series.estimate, margin), math.log1p(metric.smallest_effect)
     return Evidence(
-        **build_heading(region, metric, track, judged, verdict),
+        **build_heading(region, series, track, judged, verdict),
         label=label,
         reason=reason,
         **build_levels(series, estimate),

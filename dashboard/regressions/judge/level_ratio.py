@@ -31,6 +31,7 @@ from dashboard.regressions.judge.buckets import separates
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum, stratum_name
 from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.node_groups import Levels, group_nodes
+from dashboard.regressions.judge.onset import History, find_level_onset
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     Group,
@@ -69,6 +70,7 @@ class RatioSeries:
         self.cells: dict[CellKey, MatchedCell] = {}
         self.groups: list[Group] = []
         self.matched_minutes = 0
+        self.history = History(find_level_onset)
         self.recent: deque[tuple[int, float]] = deque()
         self.trailing: dict[int, Estimate] = {}
         """Estimates of trailing windows that are worse, by length."""
@@ -112,7 +114,7 @@ class RatioSeries:
         if longest:
             longest = min(longest, minute - self._covered)
             self._covered = minute
-            self._remember(longest, math.fsum(changes) / math.fsum(weights))
+            self._remember(minute, longest, math.fsum(changes) / math.fsum(weights))
             self._group()
             if self._snapshots.take(minute, self.cells.values()):
                 self._measure_noise(minute)
@@ -167,9 +169,10 @@ class RatioSeries:
             elif base:
                 self._noise.add(stratum, cand, 2.0)
 
-    def _remember(self, minutes: int, change: float) -> None:
+    def _remember(self, minute: int, minutes: int, change: float) -> None:
         self.matched_minutes += minutes
         self.recent.append((minutes, minutes * change))
+        self.history.add(minute, minutes, minutes * change)
         self._recent_minutes += minutes
         while self._recent_minutes - self.recent[0][0] >= self.settings.recent_minutes:
             self._recent_minutes -= self.recent.popleft()[0]

@@ -154,6 +154,11 @@ class Evidence:
     weighted by the candidate's strata, so it can differ from the quotient of its counts."""
     strata_differ: bool = False
     """The changes of the strata differ by more than their errors, or only some of them matter."""
+    onset: tuple[int, int] | None = None
+    """The minutes between which the change began, with 95% confidence; None if unknown. `since` is
+    the most likely minute then."""
+    from_start: bool = False
+    """The change was there in the first compared minute, which is `since`."""
 
     @property
     def affected_share(self) -> float | None:

@@ -55,6 +55,7 @@ class EvidenceRow:
     agree: tuple[int, int] | None = None
     """Number of strata whose change has the same direction, and number of strata."""
     since: int | None = None
+    onset: tuple[int, int] | None = None
     effect: str = ""
     interval: PlotInterval | None = None
     note: str = ""
@@ -121,6 +122,7 @@ def _row(change: Change, several_regions: bool, verdict: str) -> EvidenceRow:
         agree=(change.strata_agreeing or 0, change.strata) if agree else None,
         frozen=change,
         since=change.since if change.regressed else None,
+        onset=change.onset if change.regressed else None,
         effect=change.effect_said,
         interval=interval,
         note="" if interval else _note(change),

@@ -28,6 +28,16 @@ class ChartLabel:
 
 
 @dataclass(frozen=True)
+class OnsetBand:
+    """The minutes between which a regression began, with the left edge and the width of their
+    band."""
+
+    x: str
+    width: str
+    minutes: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class RecoveryChart:
     """The data of the template."""
 
@@ -37,6 +47,8 @@ class RecoveryChart:
     times: list[ChartLabel]
     marks: list[ChartLabel]
     band: tuple[str, str] | None
+    onset: OnsetBand | None
+    """The interval of the onset; None if it is unknown or not drawn."""
     ends: str
     bounds: list[str]
     """Known bounds of versions that have no point in some bins."""
@@ -62,12 +74,13 @@ def recovery_draw(
     marks: Sequence[tuple[int, str]],
     level: float | None,
     bounds: Sequence[str] = (),
+    onset: tuple[int, int] | None = None,
 ) -> RecoveryChart | None:
     """Draws (role, {bin: seconds}); None without data. If only `bounds` are known, the chart names
     them and draws no line."""
     values = [value for _, points in series for value in points.values()]
     if not values:
-        return RecoveryChart("", [], [], [], [], None, "", list(bounds)) if bounds else None
+        return RecoveryChart("", [], [], [], [], None, None, "", list(bounds)) if bounds else None
     factor, unit = duration_scale(max(values))
     ticks = _ticks(
         min([*values, *([level * (1 - BAND_RATIO)] if level else [])]) * factor,
@@ -91,9 +104,19 @@ def recovery_draw(
             if span.start <= minute <= span.end
         ],
         band=(top, f"{float(y(level * (1 - BAND_RATIO))) - float(top):.1f}") if level else None,
+        onset=_place_onset(span, onset),
         ends=f"{RIGHT:.0f}",
         bounds=list(bounds),
     )
+
+
+def _place_onset(span: ChartSpan, onset: tuple[int, int] | None) -> OnsetBand | None:
+    """The band of an onset; at least three pixels, so that a minute of a day is visible."""
+    if onset is None or onset[1] < span.start or onset[0] > span.end:
+        return None
+    left, right = span.x(onset[0]), span.x(onset[1] + 1)
+    width = max(right - left, 3.0)
+    return OnsetBand(f"{min(left, RIGHT - width):.1f}", f"{width:.1f}", onset)
 
 
 def choose_span(deployed: int, until: int, *, minutes_from: int = 0) -> ChartSpan:

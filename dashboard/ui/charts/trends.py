@@ -75,13 +75,20 @@ class Trend:
 
 @dataclass(frozen=True)
 class TrendMark:
-    """An event: a line through every chart, with its name above the charts."""
+    """An event: a line through every chart, with its name above the charts. With `until`, a band
+    from `minute` up to, excluding, `until`: the interval of an onset."""
 
     minute: int
     kind: str
     text: str
     slot: int = 0
     link: str = ""
+    until: int | None = None
+
+    @property
+    def last(self) -> int | None:
+        """The last minute of a band of more than one minute."""
+        return self.until - 1 if self.until is not None and self.until - 1 > self.minute else None
 
 
 def build_trends(
@@ -159,6 +166,7 @@ def serialize_trends(
                 "text": mark.text,
                 "slot": mark.slot,
                 "link": mark.link,
+                "until": _at(mark.until) if mark.until is not None else None,
             }
             for mark in marks
         ],

@@ -44,6 +44,8 @@ COLUMNS = (
         "strata_agreeing",
         "strata",
         "since",
+        "onset_earliest",
+        "onset_latest",
     ),
 )
 
@@ -87,6 +89,8 @@ def serialize_row(row: EvidenceRow) -> dict[str, Any]:
         "strata_agreeing": row.agree[0] if row.agree else None,
         "strata": row.agree[1] if row.agree else None,
         "since": clock.at_minute(row.since).isoformat() if row.since is not None else None,
+        "onset_earliest": clock.at_minute(row.onset[0]).isoformat() if row.onset else None,
+        "onset_latest": clock.at_minute(row.onset[1]).isoformat() if row.onset else None,
     }
 
 

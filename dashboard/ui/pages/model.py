@@ -22,6 +22,7 @@ from dashboard.fleet.metrics.aggregate import (
 )
 from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import Deployment
+from dashboard.regressions.evidence_reader import read_onset
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.charts.evidence_table import EvidenceRow, build_evidence_rows
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
@@ -76,6 +77,15 @@ class ModelPage:
     versions_total: int = 0
     ranks_alert: int | None = None
     """The number of the open alert about diverged ranks of the evaluated version."""
+
+    @property
+    def onset_said(self) -> str:
+        """The onset that the charts show as a band; empty if there is none."""
+        found = next((mark for mark in self.marks if mark.until is not None), None)
+        if found is None:
+            return ""
+        between = clock.format_minutes_between(found.minute, found.last or found.minute)
+        return f"The regression began {between}."
 
     @property
     def judged(self) -> VersionStyle | None:
@@ -235,7 +245,21 @@ def _marks(facts: ModelData) -> list[TrendMark]:
         if window.first <= minute <= window.last:
             kind = "rollback" if alert.worst == VerdictKind.ROLL_BACK else "watch"
             marks.append(TrendMark(minute, kind, f"{_word(alert.worst)}, A-{alert.number}"))
+    marks += _onset_marks(facts)
     return sorted(marks, key=lambda mark: mark.minute)
+
+
+def _onset_marks(facts: ModelData) -> list[TrendMark]:
+    """The onset of the change behind the current verdict, if it is known and in the range."""
+    verdict, window = facts.standing.verdict, facts.asked.window
+    onset = read_onset(verdict.evidence) if verdict else None
+    if verdict is None or onset is None:
+        return []
+    earliest, latest = onset
+    if verdict.kind not in ALERTING_VERDICTS or latest < window.first or earliest > window.last:
+        return []
+    kind = "rollback_onset" if verdict.kind == VerdictKind.ROLL_BACK else "watch_onset"
+    return [TrendMark(earliest, kind, "onset of the regression", JUDGED, until=latest + 1)]
 
 
 def _word(kind: str) -> str:

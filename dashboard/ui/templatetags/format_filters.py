@@ -153,6 +153,12 @@ def minute_time(minute: int | None) -> str | SafeString:
     return clock_time(clock.at_minute(minute)) if minute else ABSENT
 
 
+@register.filter
+def minutes_between(interval: tuple[int, int]) -> str:
+    """An interval of minutes as text in UTC, for labels that cannot contain a time element."""
+    return clock.format_minutes_between(*interval)
+
+
 @register.simple_tag
 def finding_rule() -> str:
     """Definitions of the finding states new, ongoing, gone and back."""

@@ -55,7 +55,8 @@ def test_a_fault_that_starts_later_is_found_after_its_start():
     assert outcome.since > 120
     (row,) = [row for row in outcome.evidence if row.drives]
     assert (row.metric, row.label, row.affected_instances) == ("p50", "REGRESSED", 2)
-    assert 120 < row.since <= outcome.since
+    assert row.onset and row.onset[0] <= 120 <= row.onset[1] < row.onset[0] + 3
+    assert row.onset[0] <= row.since <= row.onset[1]
 
 
 def test_a_slower_version_is_never_healthy_at_the_fixed_looks():

@@ -12,8 +12,8 @@ from dashboard.regressions.judge.text.levels import (
     instances_phrase,
     is_count,
     level_phrase,
-    since_phrase,
 )
+from dashboard.regressions.judge.text.onset import describe_start, started_together
 
 COUNTS_WITH_CAUSES = ("eager", "stalled")
 """Counts with a known cause."""
@@ -38,11 +38,11 @@ def drivers_phrase(
     rows = proven or [row for row in outcome.evidence if row.drives]
     levels, counts = select_levels(rows), select_counts(rows)
     several = len({row.region for row in outcome.evidence if row.region}) > 1
-    starts = {id(row): since_phrase(row, say_minute) for row in rows}
+    starts = {id(row): describe_start(row, outcome.deployed_minute, say_minute) for row in rows}
     parts = describe_levels(levels, starts, baseline, several, with_interval=bool(proven))
     if levels:
         parts += [
-            count_phrase(row) + (starts[id(row)] if row.since != levels[0].since else "")
+            count_phrase(row) + ("" if started_together(row, levels[0]) else starts[id(row)])
             for row in counts
         ]
     else:

@@ -3,7 +3,7 @@ disagree."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dashboard.regressions.judge.inputs import Layout
 from dashboard.regressions.judge.result import Evidence
@@ -121,11 +121,6 @@ def interval(row: Evidence, worse: bool) -> str:
     low, high = orient_change(row.low or 0.0, row.worse), orient_change(row.high or 0.0, row.worse)
     low, high = (low, high) if worse else (-high, -low)
     return change_range(low, high)
-
-
-def since_phrase(row: Evidence, say_minute: Callable[[int], str]) -> str:
-    """The start of a regression, if known."""
-    return f" since {say_minute(row.since)}" if row.since is not None else ""
 
 
 def instances_phrase(row: Evidence) -> str:

@@ -20,6 +20,7 @@ from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import DeploymentMark
 from dashboard.fleet.retention import find_first_kept_minute
 from dashboard.fleet.selectors.versions.quantiles import P50Level, read_p50_levels
+from dashboard.regressions.evidence_reader import read_onset
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
 from dashboard.ui.charts.recovery_chart import RecoveryChart, choose_span, recovery_draw
@@ -170,7 +171,14 @@ def build_recovery_chart(page: AlertData) -> RecoveryChart | None:
         marks,
         _level(levels, baseline, window, deployment.started_minute),
         _bounds(levels, ids, names),
+        find_onset(page),
     )
+
+
+def find_onset(page: AlertData) -> tuple[int, int] | None:
+    """The minutes between which the regression began, from the newest verdict that has them."""
+    verdicts = (verdict for verdict in list_alert_verdicts(page) if verdict is not None)
+    return next(filter(None, (read_onset(verdict.evidence) for verdict in verdicts)), None)
 
 
 def find_rollback_time(page: AlertData) -> datetime | None:

@@ -20,7 +20,10 @@ function timed(found) {
   window.first = Date.parse(window.first);
   window.last = Date.parse(window.last);
   window.step = window.step_seconds * 1000;
-  marks.forEach((mark) => { mark.at = Date.parse(mark.at); });
+  marks.forEach((mark) => {
+    mark.at = Date.parse(mark.at);
+    if (mark.until) mark.until = Date.parse(mark.until);
+  });
   drawn.forEach((chart) => chart.lines.forEach((line) => line.dots.forEach((dot) => { dot.at = Date.parse(dot.at); })));
   return found;
 }
@@ -85,11 +88,31 @@ function upright(context, x, area, style, dashes) {
   context.restore();
 }
 
+// The interval of an onset: a band of at least three pixels, with its name next to it.
+function span(context, axis, area, mark) {
+  const ink = mark.kind === "watch_onset" ? "--watch" : "--rollback";
+  const left = Math.max(area.left, axis.getPixelForValue(mark.at));
+  const right = Math.min(area.right, axis.getPixelForValue(mark.until));
+  const width = Math.max(3, right - left);
+  context.save();
+  context.fillStyle = css(ink);
+  context.globalAlpha = 0.22;
+  context.fillRect(left, area.top, width, area.bottom - area.top);
+  context.globalAlpha = 1;
+  context.fillStyle = css(`${ink}-ink`);
+  context.font = `600 11px ${css("--font")}`;
+  const before = left + width + 40 > area.right;
+  context.textAlign = before ? "right" : "left";
+  context.fillText("onset", before ? left - 3 : left + width + 3, area.bottom - 4);
+  context.restore();
+}
+
 const marks = {
   id: "marks",
   beforeDatasetsDraw(chart) {
     const { ctx, chartArea, scales } = chart;
     for (const mark of data.marks) {
+      if (mark.until) { span(ctx, scales.x, chartArea, mark); continue; }
       const x = scales.x.getPixelForValue(mark.at);
       const deployed = mark.kind === "deployment" || mark.kind === "posted";
       const ink = css(deployed ? "--mark" : mark.kind === "rollback" ? "--rollback" : "--watch");
