@@ -137,6 +137,7 @@ def evaluate_comparison(
         facts=facts,
         environment=known.environment,
         drift=tuple(comparison.drifted()),
+        warm_up=comparison.young.summary(),
     )
 
 

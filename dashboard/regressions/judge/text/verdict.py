@@ -10,6 +10,7 @@ from dashboard.regressions.judge.certain_facts import CertainFact, describe_fact
 from dashboard.regressions.judge.inputs import Layout
 from dashboard.regressions.judge.result import Evidence, NextStep, NotCompared, Outcome
 from dashboard.regressions.judge.self_drift import SelfDrift
+from dashboard.regressions.judge.settings import PRODUCTION
 from dashboard.regressions.judge.text.drift import describe_drift
 from dashboard.regressions.judge.text.sentences import (
     capitalize,
@@ -380,8 +381,9 @@ def not_enough_sentence(
         "no_candidate": f"{candidate} has not reported a call yet.",
         "silent": f"{candidate} has been silent since "
         f"{say_minute(outcome.last_candidate_minute or outcome.minute)}.",
-        "warming_up": f"Instances of {candidate} are warming up; their first 5{SPACE}min are "
-        "excluded.",
+        "warming_up": f"Instances of {candidate} are warming up; their first "
+        f"{format_minutes(excluded_minutes(outcome))} are excluded.",
+        "mostly_warm_up": mostly_warm_up_sentence(outcome, candidate),
         "no_baseline": f"{baseline} had no traffic alongside {candidate} or in the preceding "
         f"24{SPACE}h.",
         "one_after_the_other": f"{candidate} started after {baseline} had ended, and {baseline} "
@@ -420,6 +422,20 @@ def not_enough_sentence(
         missing += not_judged_phrases(outcome, ("one_sided", "bucket_too_wide"))
     step = next_step_phrase(outcome.next_step) if outcome.next_step else ""
     return f"{missing} {step}".rstrip() + adoption(outcome, candidate)
+
+
+def excluded_minutes(outcome: Outcome) -> int:
+    """The first minutes of a process that are not compared."""
+    return outcome.warm_up.minutes if outcome.warm_up else PRODUCTION.warm_up_minutes
+
+
+def mostly_warm_up_sentence(outcome: Outcome, candidate: str) -> str:
+    """The share of a candidate's minutes that warm-up excludes, if its processes restart often."""
+    share = outcome.warm_up.candidate.share if outcome.warm_up else 0.0
+    return (
+        f"Processes of {candidate} restart often: the warm-up of "
+        f"{format_minutes(excluded_minutes(outcome))} excludes {percent(share)} of its minutes."
+    )
 
 
 def adoption(outcome: Outcome, candidate: str) -> str:
