@@ -52,8 +52,8 @@ MAX_CONTROLS = 20
 """Older processes that a young process is compared with."""
 LIMIT = P50.smallest_effect / 5
 MAX_ERROR = 1.5 * LIMIT
-"""With this error an excess of 3% is detected. A window that is missed is near the end of the decay,
-so the learned warm-up is then one or two windows short."""
+"""With this error an excess of 3% is detected. A window that is missed is near the end of the
+decay, so the learned warm-up is then one or two windows short."""
 LEAST_VERSIONS, LEAST_PROCESSES = 5, 20
 MEDIAN_FACTOR, DEVIATION_FACTOR = 1.2533, 1.4826
 """Standard error of a median relative to that of a mean, and the standard deviation relative to the

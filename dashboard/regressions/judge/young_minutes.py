@@ -56,7 +56,7 @@ class YoungMinutes:
         self._arms: dict[Arm, _ArmCount] = {"baseline": _ArmCount(), "candidate": _ArmCount()}
 
     def add(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
-        """Counts the rows of one minute. An instance counts once, whatever its regions."""
+        """Counts the rows of one minute. An instance counts once in all regions."""
         warm_up, seen = self._settings.warm_up_minutes, set()
         for row in rows:
             if row.calls <= 0 or not row.outermost:
