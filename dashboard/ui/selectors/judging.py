@@ -90,7 +90,7 @@ def _list_warm_ups(book: SettingsResolver, models: Sequence[WatchedModel]) -> li
 def _changes(project: Project, model: WatchedModel | None) -> list[AuditEntry]:
     rows = for_project(AuditEntry.objects.filter(action=AUDIT_ACTION), project)
     if model is not None:
-        rows = rows.filter(Q(after__model=model.pk) | Q(after__model=None))
+        rows = rows.filter(Q(after__model=model.pk) | Q(after__model__isnull=True))
     return list(rows.order_by("-pk")[:CHANGES_SHOWN])
 
 
