@@ -3,22 +3,28 @@ live versions of that model alone, and gives way to a setting."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from dashboard.common import clock
-from dashboard.demo.simulated_fleet import SimulatedInstance
-from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
+from dashboard.demo.simulated_fleet import SimulatedInstance, build_fleet, build_instances
+from dashboard.fleet.models import Deployment, Instance, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
+from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judge.warm_up import WINDOWS, WarmUpSums
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.judging_settings import detection_settings_set, schedule_rejudge
 from dashboard.regressions.models import HealthyPair, LearnedWarmUp, Verdict
 from dashboard.regressions.settings_resolver import SettingsResolver
-from dashboard.regressions.variance_learning import variances_pool
-from tests.dashboard.regressions.conftest import JUDGED_MINUTES, NOW_MINUTE
+from dashboard.regressions.variance_learning import (
+    SETTLE_MINUTES,
+    variances_learn,
+    variances_pool,
+)
+from tests.dashboard.regressions.conftest import JUDGED_MINUTES, NOW_MINUTE, Clock
 
 pytestmark = pytest.mark.django_db
 VERSIONS, PROCESSES = 6, 4
@@ -56,6 +62,35 @@ def add_model(project: Project, name: str, until: int | None) -> WatchedModel:
             warm_up=None if until is None else lesson(until),
         )
     return model
+
+
+@pytest.fixture
+def ended(
+    time_is: Clock, store_reports: Callable[..., Any], send: Callable[..., None]
+) -> Iterator[Deployment]:
+    """A version that ran for two hours next to a baseline that was an hour older."""
+    clear_comparisons()
+    sent = build_instances(build_fleet(judged_minutes=120)[1:2], start_minute=NOW_MINUTE)
+    newest = max(one.first_minute for one in sent)
+    for one in sent:
+        one.first_minute = NOW_MINUTE - (120 if one.first_minute == newest else 190)
+        send(one)
+    deployments_judge()
+    time_is.minute += SETTLE_MINUTES + 5
+    Deployment.objects.update(ended_minute=NOW_MINUTE)
+    yield Deployment.objects.order_by("-started_minute")[0]
+    clear_comparisons()
+
+
+@pytest.mark.parametrize("kind", ["healthy", "watch", "roll_back"])
+def test_a_pair_teaches_its_warm_up_with_any_verdict(ended: Deployment, kind: str) -> None:
+    Verdict.objects.filter(deployment=ended).update(kind=kind)
+    assert variances_learn() == 1
+    pair = HealthyPair.objects.get()
+    assert bool(pair.taught) == (kind == "healthy")
+    count, total, _ = pair.warm_up["5"]
+    assert count == Instance.objects.filter(version=ended.version).count() > 1
+    assert abs(total / count) < 0.1
 
 
 def test_each_model_has_its_own_warm_up(project: Project, other_project: Project) -> None:
