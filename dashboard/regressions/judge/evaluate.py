@@ -137,7 +137,6 @@ def evaluate_comparison(
         facts=facts,
         environment=known.environment,
         drift=tuple(comparison.drifted()),
-        warm_up=comparison.young.summary(),
     )
 
 
@@ -160,6 +159,7 @@ def build_coverage(comparison: Comparison) -> dict[str, Any]:
         + list_processes_not_compared(comparison.process)
         + agents_differ(comparison),
         "mix_shift": mix_shift(comparison),
+        "warm_up": comparison.young.summary(),
         "minor": tuple(comparison.minor_regions()) if len(comparison.regions) > 1 else (),
         "ended": tuple(
             (name, region.ended)

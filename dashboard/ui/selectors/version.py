@@ -222,19 +222,19 @@ def _select_environment(rows: list[Deployment]) -> list[Deployment]:
     return [row for row in rows if row.environment == chosen.environment]
 
 
+def _build_verdict(row: Any) -> VersionVerdict:
+    return VersionVerdict(
+        row.said_kind,
+        row.said_sentence,
+        row.said_cause,
+        row.said_since,
+        warm_up=read_warm_up({"warm_up": row.said_warm_up}),
+    )
+
+
 def _build_status(rows: list[Deployment], here: list[Deployment]) -> VersionStatus:
     row: Any = here[0]
-    said = (
-        VersionVerdict(
-            row.said_kind,
-            row.said_sentence,
-            row.said_cause,
-            row.said_since,
-            warm_up=read_warm_up({"warm_up": row.said_warm_up}),
-        )
-        if row.said_kind
-        else None
-    )
+    said = _build_verdict(row) if row.said_kind else None
     stands = (
         resolve_current_verdict(deployment_id=row.pk)
         if said and row.open_alert and not rank_severity(said.kind)

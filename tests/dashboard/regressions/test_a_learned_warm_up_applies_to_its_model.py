@@ -1,4 +1,4 @@
-"""Stored warm-up: pairs teach it whatever their verdict, it is pooled for each model, applies to
+"""Stored warm-up: pairs with any verdict teach it, it is pooled for each model, applies to
 live versions of that model alone, and gives way to a setting."""
 
 from __future__ import annotations

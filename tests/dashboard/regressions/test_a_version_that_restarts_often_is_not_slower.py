@@ -41,7 +41,7 @@ def test_a_slower_version_is_still_found() -> None:
 
 
 def test_a_fault_within_the_warm_up_is_not_judged_and_its_share_is_stated() -> None:
-    """The limit of every warm-up: a version that is 20% slower for an hour only is found with a warm-up
+    """The limit of every warm-up: a version that is 20% slower in its first hour only is found with a warm-up
     of 5 minutes, and not with one of an hour."""
     slow = Youth(slower=0.2, decay=False, settled_minutes=60)
     seen = [
