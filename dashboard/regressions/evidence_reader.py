@@ -13,6 +13,7 @@ from typing import Any
 from dashboard.fleet.metrics.eager_causes import parse_causes
 from dashboard.regressions.stored_evidence import (
     STARTS,
+    ArmExclusion,
     Change,
     Coverage,
     EnvironmentChange,
@@ -23,6 +24,7 @@ from dashboard.regressions.stored_evidence import (
     StoredHeldBy,
     StoredMixShift,
     StoredStep,
+    StoredWarmUp,
 )
 from dashboard.vocabulary.metrics import canonical_key, find_metric
 from dashboard.vocabulary.severity import NO_ANSWER
@@ -221,6 +223,17 @@ def read_coverage(evidence: Any) -> Coverage:
     )
 
 
+def read_warm_up(evidence: Any) -> StoredWarmUp | None:
+    """The warm-up of a verdict; None for a verdict of an earlier release."""
+    row = _part(evidence, "warm_up")
+    minutes = _count(row, "minutes")
+    if minutes is None:
+        return None
+    baseline, candidate = (_read_exclusion(_part(row, arm)) for arm in ARMS)
+    source, processes = _text(row, "source"), _count(row, "processes") or 0
+    return StoredWarmUp(minutes, source, processes, baseline, candidate)
+
+
 def list_wrong_results(evidence: Any) -> frozenset[str]:
     """Wrong results in a stored verdict that the baseline computed correctly. A person's answer
     about slower calls does not cover them."""
@@ -259,6 +272,18 @@ def _rows(holder: Any, key: str) -> list[Raw]:
     found = holder.get(key) if isinstance(holder, Mapping) else None
     rows = found if isinstance(found, list | tuple) else ()
     return [row for row in rows if isinstance(row, Mapping)]
+
+
+def _part(holder: Any, key: str) -> Raw:
+    found = holder.get(key) if isinstance(holder, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _read_exclusion(row: Raw) -> ArmExclusion:
+    minutes, calls, all_minutes = (
+        _count(row, key) or 0 for key in ("excluded_minutes", "excluded_calls", "minutes")
+    )
+    return ArmExclusion(minutes, calls, all_minutes)
 
 
 def _number(row: Raw, *keys: str) -> float | None:

@@ -149,8 +149,8 @@ class JudgingChoice(models.Model):
 
 
 class HealthyPair(models.Model):
-    """The learned sums of a pair of versions without a bad verdict: replayed once, pooled with the
-    other pairs each night."""
+    """The learned sums of a pair of versions: replayed once, pooled with the other pairs each
+    night. A pair with a bad verdict teaches only its warm-up."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="+")
@@ -158,10 +158,29 @@ class HealthyPair(models.Model):
     taught = models.JSONField(
         help_text="Sums by metric; empty where the pair had too little to teach."
     )
+    warm_up = models.JSONField(
+        null=True,
+        help_text="Sums of the excess of young processes by age; null in older rows.",
+    )
 
     class Meta:
         db_table = "healthy_pair"
         indexes = [models.Index(fields=["project", "started_minute"], name="healthy_pair_by_age")]
+
+
+class LearnedWarmUp(models.Model):
+    """Minutes after which the call time of a model's processes has settled, learned nightly from
+    the pairs of its versions."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    model = models.OneToOneField(WatchedModel, on_delete=models.CASCADE, related_name="+")
+    minutes = models.IntegerField()
+    processes = models.IntegerField()
+    versions = models.IntegerField()
+    learned_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "learned_warm_up"
 
 
 class LearnedVariance(models.Model):

@@ -1,5 +1,5 @@
 """Settings resolver: the effective settings of a model, in layers: defaults, values learned from
-its fleet, choices for the project, and choices for the model."""
+its fleet and about the model, choices for the project, and choices for the model."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from dashboard.regressions.judge.settings_overrides import (
     build_settings,
     merge_layers,
 )
+from dashboard.regressions.judge.warm_up import LearnedWarmUp
 from dashboard.regressions.models import JudgingChoice, LearnedVariance
+from dashboard.regressions.models import LearnedWarmUp as LearnedWarmUpRow
 
 ANY_LAYOUT = ""
 """Learned values apply to every layout of the fleet, because strata are pooled."""
 
 
 class SettingsResolver:
-    """Reads all settings in two queries, for one sweep or one page. Equal choices return the same
+    """Reads all settings in three queries, for one sweep or one page. Equal choices return the same
     object."""
 
     def __init__(self, *, project_id: int | None = None) -> None:
@@ -29,6 +31,10 @@ class SettingsResolver:
             for row in JudgingChoice.objects.filter(**narrow)
         }
         self._learned = read_learned_by_project(narrow)
+        self._warm_ups = {
+            row.model_id: LearnedWarmUp(row.minutes, row.processes, row.versions)
+            for row in LearnedWarmUpRow.objects.filter(**narrow)
+        }
         self._made: dict[tuple[int, int | None], Settings] = {}
 
     def overrides(self, *, project_id: int, model_id: int | None = None) -> dict[str, Any]:
@@ -39,16 +45,29 @@ class SettingsResolver:
         """The values learned from the project's fleet, by metric."""
         return self._learned.get(project_id, {})
 
+    def warm_up(self, *, model_id: int | None) -> LearnedWarmUp | None:
+        """The warm-up learned from the model's past processes; None if too few showed one."""
+        return self._warm_ups.get(model_id) if model_id is not None else None
+
     def of(self, *, project_id: int, model_id: int | None = None) -> Settings:
         """The settings in force."""
-        key = (project_id, model_id if (project_id, model_id) in self._chosen else None)
+        own = (project_id, model_id) in self._chosen or model_id in self._warm_ups
+        key = (project_id, model_id if own else None)
         if key not in self._made:
-            self._made[key] = self.resolve_with(project_id=project_id, overrides=self._layers(*key))
+            self._made[key] = self.resolve_with(
+                project_id=project_id, model_id=model_id, overrides=self._layers(*key)
+            )
         return self._made[key]
 
-    def resolve_with(self, *, project_id: int, overrides: Mapping[str, Any]) -> Settings:
+    def resolve_with(
+        self, *, project_id: int, model_id: int | None, overrides: Mapping[str, Any]
+    ) -> Settings:
         """The settings that these choices would give."""
-        return build_settings(overrides, self.learned(project_id=project_id))
+        return build_settings(
+            overrides,
+            self.learned(project_id=project_id),
+            warm_up=self.warm_up(model_id=model_id),
+        )
 
     def _layers(self, project_id: int, model_id: int | None) -> dict[str, Any]:
         own = (

@@ -316,6 +316,45 @@ class Coverage:
     low_adoption: bool
 
 
+@dataclass(frozen=True)
+class ArmExclusion:
+    """Instance-minutes and calls of one version since the deployment, and how many of them warm-up
+    excludes."""
+
+    excluded_minutes: int
+    excluded_calls: int
+    minutes: int
+
+    @property
+    def said(self) -> str:
+        """84 instance-minutes and 1,240 calls."""
+        minutes = numbers.plural(self.excluded_minutes, "instance-minute")
+        return f"{minutes} and {numbers.plural(self.excluded_calls, 'call')}"
+
+    @property
+    def share_said(self) -> str:
+        """12%: the share of its instance-minutes; empty without a minute."""
+        return numbers.percent(self.excluded_minutes / self.minutes) if self.minutes else ""
+
+
+@dataclass(frozen=True)
+class StoredWarmUp:
+    """The warm-up of a verdict: the first `minutes` of every process are excluded."""
+
+    minutes: int
+    source: str
+    processes: int
+    baseline: ArmExclusion
+    candidate: ArmExclusion
+
+    @property
+    def source_said(self) -> str:
+        """`learned from 34 processes`; empty for the default."""
+        if self.source == "learned":
+            return f"learned from {numbers.plural(self.processes, 'process', 'processes')}"
+        return "set in the settings" if self.source == "set" else ""
+
+
 def _value(value: float | None, unit: str, *, at_most: bool) -> str:
     if value is None:
         return NO_VALUE

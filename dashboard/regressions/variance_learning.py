@@ -1,11 +1,16 @@
-"""Variance learning: replays each pair of versions without a bad verdict once, and pools the
-learned spread of all pairs each night."""
+"""Variance learning: replays each pair of versions once, and pools the learned spread and warm-up
+of all pairs each night.
+
+A pair with a bad verdict teaches only its warm-up, which compares each process with its own later
+level. Otherwise a warm-up that looks like a regression would never be learned.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -20,10 +25,12 @@ from dashboard.projects.models import Project
 from dashboard.regressions.comparison_cache import replay_minutes
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.variance_prior import Lesson, LessonSums, pool_lessons
+from dashboard.regressions.judge.warm_up import WarmUpLesson, WarmUpSums, pool_warm_up
 from dashboard.regressions.models import (
     Comparison,
     HealthyPair,
     LearnedVariance,
+    LearnedWarmUp,
     Verdict,
     VerdictKind,
 )
@@ -49,12 +56,14 @@ def variances_learn(*, seconds: float = TIME_BUDGET_S) -> int:
     stop, now_minute, replayed = time.monotonic() + seconds, closed_minute(clock.unix()) + 1, 0
     book = SettingsResolver()
     for project in Project.objects.order_by("pk"):
-        for deployment, baseline in list_ripe_pairs(project=project, now_minute=now_minute):
+        for deployment, baseline, healthy in list_ripe_pairs(
+            project=project, now_minute=now_minute
+        ):
             if time.monotonic() >= stop:
                 break
             settings = book.of(project_id=project.pk, model_id=deployment.model_id)
             try:
-                taught = replay_pair(
+                taught, warm_up = replay_pair(
                     deployment=deployment,
                     baseline=baseline,
                     now_minute=now_minute,
@@ -68,7 +77,8 @@ def variances_learn(*, seconds: float = TIME_BUDGET_S) -> int:
                 fields = {
                     "project": project,
                     "started_minute": deployment.started_minute,
-                    "taught": taught,
+                    "taught": taught if healthy else {},
+                    "warm_up": warm_up,
                 }
                 HealthyPair.objects.get_or_create(deployment=deployment, defaults=fields)
             replayed += 1
@@ -81,9 +91,9 @@ def variances_learn(*, seconds: float = TIME_BUDGET_S) -> int:
 
 def list_ripe_pairs(
     *, project: Project, now_minute: int
-) -> Iterator[tuple[Deployment, Deployment]]:
+) -> Iterator[tuple[Deployment, Deployment, bool]]:
     """Deployments with their baselines that ended or are two days old, have all minutes retained,
-    and have not been used for learning."""
+    and have not been used for learning. The third value is False if either had a bad verdict."""
     kept_from = find_first_kept_instance_minute(project=project, now=now_minute * 60)
     bad = Verdict.objects.filter(kind__in=[VerdictKind.WATCH, VerdictKind.ROLL_BACK])
     rows = Comparison.objects.filter(
@@ -94,30 +104,32 @@ def list_ripe_pairs(
     )
     rows = rows.filter(ripe).exclude(deployment__version__name=OTHER)
     rows = rows.filter(
-        ~Exists(HealthyPair.objects.filter(deployment=OuterRef("deployment"))),
-        ~Exists(bad.filter(deployment=OuterRef("deployment"))),
-        ~Exists(bad.filter(deployment=OuterRef("baseline"), kind=VerdictKind.ROLL_BACK)),
+        ~Exists(HealthyPair.objects.filter(deployment=OuterRef("deployment")))
+    ).annotate(
+        healthy=~Exists(bad.filter(deployment=OuterRef("deployment")))
+        & ~Exists(bad.filter(deployment=OuterRef("baseline"), kind=VerdictKind.ROLL_BACK))
     )
     for row in rows.select_related("deployment__version", "baseline__version").order_by(
         "deployment__started_minute"
     ):
         if row.baseline is not None:
-            yield row.deployment, row.baseline
+            yield row.deployment, row.baseline, row.healthy
 
 
 def replay_pair(
     *, deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings
-) -> LessonSums:
+) -> tuple[LessonSums, WarmUpSums]:
     """Replays the first two days of a pair."""
     if read_mode_changes(deployment=deployment, baseline=baseline):
-        return {}  # Its execution mode changed, so a difference is not noise.
+        return {}, {}  # Its execution mode changed, so a difference is not noise.
     until = min(deployment.started_minute + LEARN_MINUTES, deployment.last_minute + 1, now_minute)
-    lesson = Lesson(settings)
+    lesson, young = Lesson(settings), WarmUpLesson(settings)
     for comparison, rows in replay_minutes(
         deployment=deployment, baseline=baseline, until=until, settings=settings
     ):
         lesson.observe(comparison, rows)
-    return lesson.taught()
+        young.observe(comparison, rows)
+    return lesson.taught(), young.taught()
 
 
 def variances_pool(*, project: Project, now_minute: int) -> None:
@@ -146,3 +158,20 @@ def variances_pool(*, project: Project, now_minute: int) -> None:
         HealthyPair.objects.filter(project=project, started_minute__lt=oldest).delete()
         LearnedVariance.objects.filter(project=project).delete()
         LearnedVariance.objects.bulk_create(rows)
+        warm_ups_pool(project=project)
+
+
+def warm_ups_pool(*, project: Project) -> None:
+    """Replaces the learned warm-up of each model by that of its pairs of the last months."""
+    by_model: dict[int, list[WarmUpSums]] = {}
+    pairs = HealthyPair.objects.filter(project=project).exclude(warm_up__isnull=True)
+    pairs = pairs.exclude(warm_up={})
+    for model_id, sums in pairs.values_list("deployment__model_id", "warm_up"):
+        by_model.setdefault(model_id, []).append(sums or {})
+    found = {model_id: pool_warm_up(lessons) for model_id, lessons in by_model.items()}
+    LearnedWarmUp.objects.filter(project=project).delete()
+    LearnedWarmUp.objects.bulk_create(
+        LearnedWarmUp(project=project, model_id=model_id, learned_at=clock.now(), **asdict(learned))
+        for model_id, learned in found.items()
+        if learned is not None
+    )

@@ -34,6 +34,7 @@ from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.settings import PRODUCTION, Settings
 from dashboard.regressions.judge.stalls import StallTracker
 from dashboard.regressions.judge.verdict_policy import JudgedTrack, VerdictPolicy
+from dashboard.regressions.judge.young_minutes import YoungMinutes
 
 
 class ArmLifetime:
@@ -132,6 +133,7 @@ class Comparison:
         self.turns = ArmOverlap()
         self.with_past = with_past
         self.stalls = StallTracker(settings.warm_up_minutes)
+        self.young = YoungMinutes(settings)
         self.agents_differ: frozenset[str] = frozenset()
         """Regions for which only some instances' agents report stalled calls. They are compared
         without stalled calls."""
@@ -158,6 +160,7 @@ class Comparison:
             return
         rows = list(rows)
         self.adoption.add(minute, rows)
+        self.young.add(minute, rows)
         regions = self._collect(minute, rows)
         self.process.add(minute, states, self.budget)
         if regions:

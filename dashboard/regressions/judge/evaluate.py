@@ -143,7 +143,6 @@ def evaluate_comparison(
         facts=facts,
         environment=known.environment,
         drift=tuple(comparison.drifted()),
-        warm_up_minutes=settings.warm_up_minutes,
     )
 
 
@@ -185,6 +184,7 @@ def build_coverage(comparison: Comparison) -> dict[str, Any]:
         + list_processes_not_compared(comparison.process)
         + agents_differ(comparison),
         "mix_shift": mix_shift(comparison),
+        "warm_up": comparison.young.summary(),
         "minor": tuple(comparison.minor_regions()) if len(comparison.regions) > 1 else (),
         "ended": tuple(
             (name, region.ended)

@@ -147,8 +147,9 @@ def find_reason(comparison: Comparison, now_minute: int) -> Reason:
         return "no_candidate"
     if now_minute - candidate.last > comparison.settings.silent_minutes:
         return "silent"
+    restarting = comparison.young.dominates(now_minute, candidate.first)
     if candidate.first_steady is None:
-        return "warming_up"
+        return "mostly_warm_up" if restarting else "warming_up"
     if baseline.last is None:
         return "no_baseline"
     if not comparison.side_by_side_minutes and not comparison.same_host_minutes:
@@ -157,6 +158,8 @@ def find_reason(comparison: Comparison, now_minute: int) -> Reason:
         return "no_longer_compared"
     if not comparison.comparable():
         return "no_common_stratum"
+    if restarting:
+        return "mostly_warm_up"
     levels = [series for _, series in judged_levels(comparison)]
     if not levels:
         return "muted"

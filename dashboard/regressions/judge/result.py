@@ -10,6 +10,7 @@ from dashboard.regressions.judge.environment_diff import Difference
 from dashboard.regressions.judge.inputs import Layout
 from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.verdict_policy import Verdict
+from dashboard.regressions.judge.young_minutes import WarmUp
 
 Label = Literal["REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"]
 Reason = Literal[
@@ -17,6 +18,7 @@ Reason = Literal[
     "no_candidate",
     "silent",
     "warming_up",
+    "mostly_warm_up",
     "no_baseline",
     "one_after_the_other",
     "in_turn",
@@ -304,8 +306,8 @@ class Outcome:
     """Drifts of the version from its own first day."""
     held_by: HeldBy | None = None
     """The metric that holds back HEALTHY, while the verdict is NOT ENOUGH DATA."""
-    warm_up_minutes: int = 5
-    """First minutes of an instance that are excluded."""
+    warm_up: WarmUp | None = None
+    """The warm-up, and the minutes and calls of both arms that it excludes."""
 
     def as_dict(self) -> dict[str, Any]:
         """The outcome as JSON types."""

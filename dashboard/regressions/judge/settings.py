@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Literal
 
 from dashboard.regressions.judge import call_metrics
 from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import InstanceMinute
 from dashboard.regressions.judge.metric import Metric
 from dashboard.regressions.judge.process.metrics import PROCESS_METRICS, ProcessMetric
+
+WarmUpSource = Literal["default", "learned", "set"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +246,10 @@ class Settings:
     healthy_alpha: float = 0.05
     prior_df: int = 15
     warm_up_minutes: int = 5
+    """First minutes of every process that are not compared, the same for both versions."""
+    warm_up_source: WarmUpSource = "default"
+    warm_up_processes: int = field(default=0, compare=False)
+    """Past processes that a learned warm-up is based on. More of them alone change no result."""
     bin_minutes: tuple[int, ...] = (1, 5, 15, 60)
     bin_calls: int = 20
     gpu_samples: int = 20

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from dashboard.regressions.judge.metric import Metric
 from dashboard.regressions.judge.settings import PRODUCTION, RatioMetric, Settings
+from dashboard.regressions.judge.warm_up import MAX_WARM_UP_MINUTES, LearnedWarmUp
 from dashboard.vocabulary.numbers import MINUS, significant
 
 Value = float | bool
@@ -135,6 +136,15 @@ GENERAL = {
         "Minutes before WATCH",
         "A metric must be regressed for this time without a break before WATCH; for "
         f"{PRODUCTION.narrow_minutes} min if one instance accounts for nearly all of the change.",
+    ),
+    "warm_up_minutes": (
+        "min",
+        0,
+        240,
+        "Warm-up",
+        "The first minutes of every process, which are not compared, for both versions alike. A "
+        "fault that ends within the warm-up is not detected. Empty: learned for each model, at "
+        f"most {MAX_WARM_UP_MINUTES} min.",
     ),
 }
 """Unit, bounds, title and effect of settings shared by all metrics."""
@@ -275,16 +285,34 @@ def build_settings(
     overrides: Mapping[str, Any],
     learned: Mapping[str, LearnedMetric] | None = None,
     base: Settings = PRODUCTION,
+    warm_up: LearnedWarmUp | None = None,
 ) -> Settings:
     """The settings for these choices and learned values. Equal input gives an equal result."""
     chosen = filter_known(overrides, base)
-    general = {name: chosen[name] for name in GENERAL if name in chosen}
+    general: dict[str, Any] = {name: chosen[name] for name in GENERAL if name in chosen}
+    general |= _warm_up_fields(chosen, warm_up, base)
     taught = learned or {}
     metrics = tuple(_metric_for(metric, chosen, taught.get(metric.name)) for metric in base.metrics)
     process_metrics = tuple(
         _metric_for(metric, chosen, taught.get(metric.name)) for metric in base.process_metrics
     )
-    return replace(base, metrics=metrics, process_metrics=process_metrics, **general)  # type: ignore[arg-type]
+    return replace(base, metrics=metrics, process_metrics=process_metrics, **general)
+
+
+def _warm_up_fields(
+    chosen: Mapping[str, Value], learned: LearnedWarmUp | None, base: Settings
+) -> dict[str, Any]:
+    """A chosen warm-up has priority over a learned one, which is never below the default."""
+    if "warm_up_minutes" in chosen:
+        return {"warm_up_source": "set"}
+    if learned is None:
+        return {}
+    minutes = max(base.warm_up_minutes, min(learned.minutes, MAX_WARM_UP_MINUTES))
+    return {
+        "warm_up_minutes": minutes,
+        "warm_up_source": "learned",
+        "warm_up_processes": learned.processes,
+    }
 
 
 def _metric_for(metric: M, chosen: Mapping[str, Value], learned: LearnedMetric | None) -> M:

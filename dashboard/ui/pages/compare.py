@@ -21,6 +21,7 @@ from dashboard.regressions.evidence_reader import (
     read_environment,
     read_excluded_calls,
     read_mix_shifts,
+    read_warm_up,
 )
 from dashboard.ui.charts.cohort_labels import format_cohort
 from dashboard.ui.charts.evidence_table import (
@@ -277,10 +278,28 @@ def _not_compared(evidence: Any, rows: list[EvidenceRow], facts: CompareData) ->
             )
         )
     if facts.verdict:
-        found.append(
-            ExcludedPart("First 5 min of each instance", "warm-up; not in the evaluated rows")
-        )
+        found.append(_warm_up(evidence, facts))
     return found
+
+
+def _warm_up(evidence: Any, facts: CompareData) -> ExcludedPart:
+    """The excluded first minutes of each process, with the minutes and calls of both versions."""
+    warm_up = read_warm_up(evidence)
+    if warm_up is None:
+        return ExcludedPart("First 5 min of each process", "warm-up; not in the evaluated rows")
+    if not warm_up.minutes:
+        return ExcludedPart("Warm-up", "none: the settings include the first minutes of processes")
+    sides = [
+        f"{side.said} of {version.name}"
+        + (f" ({side.share_said} of its minutes)" if side.excluded_minutes else "")
+        for side, version in zip(
+            (warm_up.candidate, warm_up.baseline), facts.pair[::-1], strict=True
+        )
+    ]
+    return ExcludedPart(
+        f"First {numbers.format_minutes(warm_up.minutes)} of each process",
+        f"{', '.join(filter(None, ('warm-up', warm_up.source_said)))}; {'; '.join(sides)}",
+    )
 
 
 def _how(evidence: Any) -> str:

@@ -18,7 +18,8 @@ from dashboard.regressions.judge.settings_overrides import (
     check_overrides,
     list_settings,
 )
-from dashboard.ui.selectors.judging import DetectionData, list_changed_settings
+from dashboard.regressions.judge.warm_up import LEAST_PROCESSES, LEAST_VERSIONS, LearnedWarmUp
+from dashboard.ui.selectors.judging import DetectionData, ModelWarmUp, list_changed_settings
 from dashboard.vocabulary import numbers
 from dashboard.vocabulary.metrics import METRICS, find_metric
 
@@ -34,6 +35,8 @@ class SettingRow:
     below_from: str
     default: str
     error: str = ""
+    learned: str = ""
+    """The learned value with its source; empty if none is learned."""
 
     @property
     def id(self) -> str:
@@ -109,6 +112,16 @@ class VarianceRow:
 
 
 @dataclass(frozen=True)
+class WarmUpRow:
+    """Learned warm-up of one model, with the past processes that showed it and its use."""
+
+    model: str
+    minutes: str
+    source: str
+    use: str
+
+
+@dataclass(frozen=True)
 class SettingChange:
     """One entry of the change history."""
 
@@ -126,6 +139,10 @@ class DetectionPage:
     groups: list[SettingGroup]
     learned: list[VarianceRow]
     changes: list[SettingChange]
+    warm_ups: list[WarmUpRow]
+    warm_up_default: str
+    warm_up_processes: int = LEAST_PROCESSES
+    warm_up_versions: int = LEAST_VERSIONS
     enough: int = ENOUGH_PAIRS
     error: str = ""
 
@@ -177,26 +194,53 @@ def build_detection_page(facts: DetectionData, given: SettingsInput | None = Non
     ]
     changes = [_change(entry) for entry in facts.changes]
     return DetectionPage(
-        facts, groups, _learned(facts), changes, error=next(iter(errors.values()), "")
+        facts,
+        groups,
+        _learned(facts),
+        changes,
+        [_warm_up_row(one) for one in facts.warm_ups],
+        numbers.format_minutes(PRODUCTION.warm_up_minutes),
+        error=next(iter(errors.values()), ""),
     )
 
 
+def _warm_up_row(one: ModelWarmUp) -> WarmUpRow:
+    set_to = numbers.format_minutes(one.in_force.warm_up_minutes)
+    return WarmUpRow(
+        model=one.model.name,
+        minutes=numbers.format_minutes(one.learned.minutes),
+        source=_warm_up_source(one.learned),
+        use="in use" if one.in_force.warm_up_source == "learned" else f"not used: set to {set_to}",
+    )
+
+
+def _warm_up_source(learned: LearnedWarmUp) -> str:
+    processes = numbers.plural(learned.processes, "process", "processes")
+    return f"{processes} of {numbers.plural(learned.versions, 'version')}"
+
+
 def _row(setting: Setting, facts: DetectionData, text: str, error: str) -> SettingRow:
-    of_project = facts.of_project.get(setting.name)
+    of_project, default = facts.of_project.get(setting.name), setting.default
+    learned = ""
+    if setting.name == "warm_up_minutes" and facts.model and facts.warm_ups:
+        found = facts.warm_ups[0].learned
+        default = max(found.minutes, default)
+        learned = f"learned {numbers.format_minutes(found.minutes)} from {_warm_up_source(found)}"
     return SettingRow(
         setting=setting,
         label=TITLES.get(setting.key, setting.title),
         given=text,
-        below=setting.said(setting.default if of_project is None else of_project),
+        below=setting.said(default if of_project is None else of_project),
         below_from="default" if of_project is None else "project",
         default=setting.said(setting.default),
         error=error,
+        learned=learned,
     )
 
 
 def _titled(key: str) -> tuple[str, str]:
     if not key:
-        return "All metrics", "required confidence of a verdict"
+        return "All metrics", "required confidence of a verdict, and warm-up"
     metric = find_metric(key)
     stand_ins = any(
         isinstance(metric, RatioMetric) and metric.instead_of == key

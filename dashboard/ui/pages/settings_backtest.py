@@ -41,11 +41,11 @@ def build_settings_lookup(
 
     def of(model_id: int) -> Settings:
         if facts.model is not None:
-            return book.resolve_with(
-                project_id=project_id, overrides=merge_layers(facts.of_project, values)
-            )
-        own = book.overrides(project_id=project_id, model_id=model_id)
-        return book.resolve_with(project_id=project_id, overrides=merge_layers(values, own))
+            overrides = merge_layers(facts.of_project, values)
+        else:
+            own = book.overrides(project_id=project_id, model_id=model_id)
+            overrides = merge_layers(values, own)
+        return book.resolve_with(project_id=project_id, model_id=model_id, overrides=overrides)
 
     return of
 

@@ -13,13 +13,24 @@ from dashboard.accounts.models import AuditEntry
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
+from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.settings_overrides import LearnedMetric, Value, filter_known
+from dashboard.regressions.judge.warm_up import LearnedWarmUp
 from dashboard.regressions.judging_settings import AUDIT_ACTION
 from dashboard.regressions.models import HealthyPair, LearnedVariance
 from dashboard.regressions.settings_resolver import SettingsResolver
 
 CHANGES_SHOWN = 12
 MODELS_LISTED = 500
+
+
+@dataclass(frozen=True)
+class ModelWarmUp:
+    """The learned warm-up of one model, and the warm-up in force."""
+
+    model: WatchedModel
+    learned: LearnedWarmUp
+    in_force: Settings
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,8 @@ class DetectionData:
     pairs: int
     pairs_since: int | None
     changes: list[AuditEntry]
+    warm_ups: list[ModelWarmUp]
+    """The learned warm-up of the models on the page, as far as it is known."""
 
 
 def read_detection_data(*, project: Project, model: WatchedModel | None) -> DetectionData:
@@ -49,10 +62,11 @@ def read_detection_data(*, project: Project, model: WatchedModel | None) -> Dete
         else of_project
     )
     pairs = for_project(HealthyPair, project).exclude(taught={})
+    models = list(for_project(WatchedModel, project).order_by("name", "pk")[:MODELS_LISTED])
     return DetectionData(
         project=project,
         model=model,
-        models=list(for_project(WatchedModel, project).order_by("name", "pk")[:MODELS_LISTED]),
+        models=models,
         own=own,
         of_project=of_project if model else {},
         learned=book.learned(project_id=project.pk),
@@ -60,13 +74,23 @@ def read_detection_data(*, project: Project, model: WatchedModel | None) -> Dete
         pairs=pairs.count(),
         pairs_since=pairs.aggregate(first=Min("started_minute"))["first"],
         changes=_changes(project, model),
+        warm_ups=_list_warm_ups(book, models if model is None else [model]),
     )
+
+
+def _list_warm_ups(book: SettingsResolver, models: Sequence[WatchedModel]) -> list[ModelWarmUp]:
+    learned = [(model, book.warm_up(model_id=model.pk)) for model in models]
+    return [
+        ModelWarmUp(model, found, book.of(project_id=model.project_id, model_id=model.pk))
+        for model, found in learned
+        if found is not None
+    ]
 
 
 def _changes(project: Project, model: WatchedModel | None) -> list[AuditEntry]:
     rows = for_project(AuditEntry.objects.filter(action=AUDIT_ACTION), project)
     if model is not None:
-        rows = rows.filter(Q(after__model=model.pk) | Q(after__model=None))
+        rows = rows.filter(Q(after__model=model.pk) | Q(after__model__isnull=True))
     return list(rows.order_by("-pk")[:CHANGES_SHOWN])
 
 

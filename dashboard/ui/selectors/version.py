@@ -31,7 +31,9 @@ from dashboard.fleet.selectors.instances.cold_starts import ProcessStart, read_p
 from dashboard.fleet.selectors.numerics import ParityRow, list_version_parities
 from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls, read_series_calls
 from dashboard.fleet.selectors.versions.eager_causes import read_version_eager_causes
+from dashboard.regressions.evidence_reader import read_warm_up
 from dashboard.regressions.models import RetainedVerdict
+from dashboard.regressions.stored_evidence import StoredWarmUp
 from dashboard.vocabulary.severity import rank_severity
 
 MAX_DEPLOYMENTS = 60
@@ -50,6 +52,8 @@ class VersionVerdict:
     cause: str
     since_minute: int | None
     outlived: RetainedVerdict | None = None
+    warm_up: StoredWarmUp | None = None
+    """The excluded first minutes of processes; None for a verdict of an earlier release."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +205,7 @@ def _deployments(project_id: int, model_id: int, version_id: int) -> QuerySet[De
         said_sentence=F("current__sentence"),
         said_cause=F("current__cause"),
         said_since=F("current__since_minute"),
+        said_warm_up=F("current__evidence__warm_up"),
         compared_id=F("current__baseline__version_id"),
         compared_name=F("current__baseline__version__name"),
         before_id=Subquery(before.values("version_id")[:1]),
@@ -217,13 +222,19 @@ def _select_environment(rows: list[Deployment]) -> list[Deployment]:
     return [row for row in rows if row.environment == chosen.environment]
 
 
+def _build_verdict(row: Any) -> VersionVerdict:
+    return VersionVerdict(
+        row.said_kind,
+        row.said_sentence,
+        row.said_cause,
+        row.said_since,
+        warm_up=read_warm_up({"warm_up": row.said_warm_up}),
+    )
+
+
 def _build_status(rows: list[Deployment], here: list[Deployment]) -> VersionStatus:
     row: Any = here[0]
-    said = (
-        VersionVerdict(row.said_kind, row.said_sentence, row.said_cause, row.said_since)
-        if row.said_kind
-        else None
-    )
+    said = _build_verdict(row) if row.said_kind else None
     stands = (
         resolve_current_verdict(deployment_id=row.pk)
         if said and row.open_alert and not rank_severity(said.kind)
@@ -231,7 +242,12 @@ def _build_status(rows: list[Deployment], here: list[Deployment]) -> VersionStat
     )
     if stands is not None:
         said = VersionVerdict(
-            stands.kind, stands.sentence, stands.cause, stands.since_minute, stands.outlived
+            stands.kind,
+            stands.sentence,
+            stands.cause,
+            stands.since_minute,
+            stands.outlived,
+            read_warm_up(stands.evidence),
         )
     baseline = None
     if row.compared_id is not None and row.compared_id != row.version_id:

@@ -49,6 +49,7 @@ SHORT = {
     "version_process_minute": {"day", "degraded_frames"},
     "version_process_hour": {"day", "degraded_frames"},
     "learned_variance": {"minutes", "pairs"},
+    "learned_warm_up": {"minutes", "processes", "versions"},
     "alert": {"number"},
     "alert_rule": {"repeat_minutes", "escalate_minutes"},
     "alert_delivery": {"attempts", "last_status"},

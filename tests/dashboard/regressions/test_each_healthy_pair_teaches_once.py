@@ -1,5 +1,5 @@
-"""Learning: a pair of versions without a bad verdict is replayed once after its end; the pooled
-result is written once a day."""
+"""Learning: a pair of versions is replayed once after its end; the pooled result is written once a
+day. A pair with a bad verdict teaches no spread."""
 
 from __future__ import annotations
 
@@ -64,10 +64,14 @@ def test_a_pair_that_has_not_ended_waits(over: Deployment) -> None:
 
 
 @pytest.mark.parametrize("kind", ["watch", "roll_back"])
-def test_a_version_with_an_earlier_bad_verdict_is_not_learned(over: Deployment, kind: str) -> None:
+def test_a_version_with_an_earlier_bad_verdict_teaches_no_spread(
+    over: Deployment, kind: str
+) -> None:
     Verdict.objects.filter(deployment=over).update(previous_kind=kind, kind=kind, current=False)
+    assert variances_learn() == 1
+    assert HealthyPair.objects.get().taught == {}
+    assert not LearnedVariance.objects.exists()
     assert variances_learn() == 0
-    assert not HealthyPair.objects.exists()
 
 
 def test_a_pair_with_expiring_minutes_is_not_learned(over: Deployment, time_is: Clock) -> None:

@@ -90,6 +90,24 @@ def test_calls_that_a_command_made_eager_are_still_traffic_of_the_version(
     assert not evidence["low_adoption"]
 
 
+def test_minutes_under_the_switch_do_not_count_as_warm_up(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+) -> None:
+    for instance in side_by_side:
+        send(instance)
+    evaluate_again()
+    current = Verdict.objects.filter(current=True, deployment__version__name="2026.11.3")
+    before = current.get().evidence["warm_up"]["candidate"]
+    newer = [one for one in side_by_side if one.identity.version == "2026.11.3"]
+    receipt(newer[0].identity.id, "applied", 20.1)
+    receipt(newer[0].identity.id, "ended", 29.9)
+    evaluate_again()
+    after = current.get().evidence["warm_up"]["candidate"]
+    assert after["excluded_minutes"] == before["excluded_minutes"] > 0
+    assert after["excluded_calls"] == before["excluded_calls"]
+    assert after["minutes"] == before["minutes"] - 10
+
+
 @pytest.mark.parametrize(
     ("told", "minutes"),
     [

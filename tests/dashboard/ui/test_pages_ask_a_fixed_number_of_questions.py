@@ -26,7 +26,7 @@ MOST = {
     "settings/audit/": 4,
     "settings/data/": 0,
     "settings/guides/": 2,
-    "settings/judging/": 7,
+    "settings/judging/": 8,
     "settings/keys/": 2,
     "settings/members/": 2,
     "settings/messages/": 6,

@@ -13,7 +13,7 @@ from dashboard.common import clock
 from dashboard.projects.models import Project, Role
 from dashboard.regressions.judge.settings_overrides import list_settings
 from dashboard.regressions.judging_settings import detection_settings_set
-from dashboard.regressions.models import JudgingChoice, LearnedVariance
+from dashboard.regressions.models import JudgingChoice, LearnedVariance, LearnedWarmUp
 from dashboard.ui.pages.judging import format_unit
 
 PAGE, SAVE = "/p/ranking/settings/judging/", "/p/ranking/settings/judging/save/"
@@ -115,3 +115,43 @@ def test_other_roles_have_read_only_access(
 def test_input_stays_text(signed_in: Client, project: Project) -> None:
     page = signed_in.post(SAVE, {"p50.tolerated": '"><script>alert(1)</script>'}).content.decode()
     assert "<script>alert" not in page
+
+
+def learn_warm_up(alert: Alert) -> None:
+    model = alert.deployment.model
+    found = {"minutes": 30, "processes": 34, "versions": 8, "learned_at": clock.now()}
+    LearnedWarmUp.objects.create(project=model.project, model=model, **found)
+
+
+def text(client: Client, address: str = PAGE) -> str:
+    return " ".join(html(client, address).replace("\u00a0", " ").split())
+
+
+def test_the_learned_warm_up_is_shown_with_its_processes(
+    signed_in: Client, project: Project, alert: Alert
+) -> None:
+    assert "None yet: 5 min unless set." in text(signed_in)
+    learn_warm_up(alert)
+    page, of_model = text(signed_in), text(signed_in, f"{PAGE}?model={alert.deployment.model_id}")
+    for found in (page, of_model):
+        assert '30 min <span class="dim">in use</span>' in found
+        assert "34 processes of 8 versions" in found
+    assert 'name="warm_up_minutes" value="" placeholder="5"' in page
+    assert 'name="warm_up_minutes" value="" placeholder="30"' in of_model
+    assert "Default 5 min; learned 30 min from 34 processes of 8 versions." in of_model
+
+
+def test_a_set_warm_up_replaces_the_learned_one(
+    signed_in: Client, project: Project, alert: Alert
+) -> None:
+    learn_warm_up(alert)
+    model = alert.deployment.model_id
+    signed_in.post(SAVE, {"warm_up_minutes": "12"})
+    of_model = text(signed_in, f"{PAGE}?model={model}")
+    assert "not used: set to 12 min" in of_model
+    assert 'name="warm_up_minutes" value="" placeholder="12"' in of_model
+    assert "learned 30 min from 34 processes of 8 versions; project 12 min." in of_model
+    assert "Warm-up: not set to 12 min" in of_model
+    assert AuditEntry.objects.get(action="judging.set").after == {"warm_up_minutes": 12}
+    answer = signed_in.post(SAVE, {"model": model, "warm_up_minutes": "300"})
+    assert "expected a whole number of minutes from 0 to 240" in answer.content.decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from dashboard.regressions.judge.result import Evidence, HeldBy, Outcome, Reason
+from dashboard.regressions.judge.settings import PRODUCTION
 from dashboard.regressions.judge.text.counts import baseline_phrase, count_phrase
 from dashboard.regressions.judge.text.levels import (
     against_phrase,
@@ -58,7 +59,8 @@ def missing_sentences(
         "silent": f"{candidate} has been silent since "
         f"{say_minute(outcome.last_candidate_minute or outcome.minute)}.",
         "warming_up": f"Instances of {candidate} are warming up; their first "
-        f"{format_minutes(outcome.warm_up_minutes)} are excluded.",
+        f"{format_minutes(excluded_minutes(outcome))} are excluded.",
+        "mostly_warm_up": mostly_warm_up_sentence(outcome, candidate),
         "no_baseline": f"{baseline} had no traffic alongside {candidate} or in the preceding "
         f"24{SPACE}h.",
         "one_after_the_other": f"{candidate} started after {baseline} had ended, and {baseline} "
@@ -66,7 +68,8 @@ def missing_sentences(
         "in_turn": f"{candidate} and {baseline} rarely receive traffic within the same "
         f"5{SPACE}min, so they cannot be compared.",
         "no_common_host": f"{candidate} started after {baseline} had ended, on no host where "
-        f"{baseline} had run for 3{SPACE}h.",
+        f"{baseline} had run for 3{SPACE}h. If each pod has its own host name, set "
+        "COMPILEWATCH_NODE to the node of the pod.",
         "no_longer_compared": f"No calls of {candidate} have been compared with {baseline} since "
         f"{say_minute(outcome.last_compared_minute or 0)}.",
         "no_common_stratum": f"{candidate} and {baseline} have no cohort and shape bucket in "
@@ -81,6 +84,20 @@ def missing_sentences(
         "too_short": f"Only {format_minutes(outcome.compared_minutes)} compared with "
         f"{baseline} so far.",
     }
+
+
+def excluded_minutes(outcome: Outcome) -> int:
+    """The first minutes of a process that are not compared."""
+    return outcome.warm_up.minutes if outcome.warm_up else PRODUCTION.warm_up_minutes
+
+
+def mostly_warm_up_sentence(outcome: Outcome, candidate: str) -> str:
+    """The share of a candidate's minutes that warm-up excludes, if its processes restart often."""
+    share = outcome.warm_up.candidate.share if outcome.warm_up else 0.0
+    return (
+        f"Processes of {candidate} restart often: the warm-up of "
+        f"{format_minutes(excluded_minutes(outcome))} excludes {percent(share)} of its minutes."
+    )
 
 
 def undecided_sentences(

@@ -80,6 +80,7 @@ class Command(OperatorCommand):
             own = book.overrides(project_id=project.pk, model_id=model_id)
             return book.resolve_with(
                 project_id=project.pk,
+                model_id=model_id,
                 overrides=merge_layers(book.overrides(project_id=project.pk), own, tried),
             )
 

@@ -142,6 +142,20 @@ class VersionPage:
         return sorted(named, key=lambda pair: order.index(pair[0]))
 
     @property
+    def warm_up(self) -> str:
+        """The first minutes of processes that the verdict excludes, with their share; empty if
+        nothing is excluded."""
+        said = self.facts.standing.said
+        excluded = said.warm_up if said else None
+        if excluded is None or not excluded.candidate.excluded_minutes:
+            return ""
+        source = f" ({excluded.source_said})" if excluded.source_said else ""
+        return (
+            f"first {numbers.format_minutes(excluded.minutes)} of each process{source} not "
+            f"compared: {excluded.candidate.share_said} of its minutes"
+        )
+
+    @property
     def adoption(self) -> str:
         """The version's share of recent calls."""
         return numbers.percent(self.served.adoption) if self.served.adoption is not None else ""
