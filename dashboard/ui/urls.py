@@ -171,6 +171,14 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/settings/judging/", judging.detection, name="judging"),
     path("p/<slug:slug>/settings/judging/save/", judging.detection_save, name="judging_save"),
     path("p/<slug:slug>/settings/judging/try/", judging.detection_backtest, name="judging_try"),
+    path(
+        "p/<slug:slug>/settings/judging/measure/", judging.detection_measure, name="judging_measure"
+    ),
+    path(
+        "p/<slug:slug>/settings/judging/measured/",
+        judging.detection_measured,
+        name="judging_measured",
+    ),
     path("p/<slug:slug>/settings/messages/", rules.rules, name="rules"),
     path("p/<slug:slug>/settings/messages/rules/add/", rules.rule_make, name="rule_make"),
     path(

@@ -5,7 +5,7 @@ Algorithm:
 
 1. The units of a period are split at random into two pseudo-arms, half and half in each stratum.
    Both arms run the same version, so every alert is false. A period of `n` units has `n - 1`
-   independent contrasts, so no more splits than that are drawn.
+   independent contrasts, which bounds the number of splits.
 2. Every pair is judged by the judge itself, as a deployment that began with the period.
 3. A change is injected into a pair: the call times of the pseudo-candidate are multiplied. The
    smallest size of SIZES that gives ROLL BACK is found by bisection, which assumes that a larger

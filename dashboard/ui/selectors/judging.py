@@ -15,7 +15,8 @@ from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.judge.settings_overrides import LearnedMetric, Value, filter_known
 from dashboard.regressions.judging_settings import AUDIT_ACTION
-from dashboard.regressions.models import HealthyPair, LearnedVariance
+from dashboard.regressions.models import HealthyPair, LearnedVariance, PlaceboPreview
+from dashboard.regressions.placebo_preview import find_preview
 from dashboard.regressions.settings_resolver import SettingsResolver
 
 CHANGES_SHOWN = 12
@@ -37,6 +38,7 @@ class DetectionData:
     pairs: int
     pairs_since: int | None
     changes: list[AuditEntry]
+    preview: PlaceboPreview | None
 
 
 def read_detection_data(*, project: Project, model: WatchedModel | None) -> DetectionData:
@@ -60,6 +62,7 @@ def read_detection_data(*, project: Project, model: WatchedModel | None) -> Dete
         pairs=pairs.count(),
         pairs_since=pairs.aggregate(first=Min("started_minute"))["first"],
         changes=_changes(project, model),
+        preview=find_preview(project=project, model=model),
     )
 
 
