@@ -165,6 +165,11 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/alerts.csv", tables.alerts_csv, name="alerts_csv"),
     path("p/<slug:slug>/alerts/grades.json", tables.alert_quality_json, name="grades_json"),
     path("p/<slug:slug>/alerts/grades.csv", tables.alert_quality_csv, name="grades_csv"),
+    path(
+        "p/<slug:slug>/alerts/grades/deployments.csv",
+        tables.deployment_quality_csv,
+        name="grades_deployments_csv",
+    ),
     path("p/<slug:slug>/alerts/grades/", alert_quality.alert_quality, name="alert_grades"),
     path("p/<slug:slug>/alerts/<int:number>/", alerts.alert, name="alert"),
     path("p/<slug:slug>/alerts/<int:number>/<slug:action>/", alerts.alert_act, name="alert_act"),

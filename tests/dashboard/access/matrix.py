@@ -190,6 +190,7 @@ LINES: dict[str, Line] = {
             "alert_grades",
             "grades_json",
             "grades_csv",
+            "grades_deployments_csv",
             "judging",
             "judging_measured",
             "rules",
