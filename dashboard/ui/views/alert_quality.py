@@ -37,7 +37,7 @@ def alert_quality(request: ProjectRequest) -> HttpResponse:
         "simulated": found.simulated,
         "judged": quality[0].deployments,
         "labelled": any(counts.false_discovery.whole for counts in quality[0].severities),
-        "deployment_rows": build_deployment_rows(quality[: 1 + MODELS_SHOWN]),
+        "deployment_rows": [build_deployment_rows([one]) for one in quality[: 1 + MODELS_SHOWN]],
         "more_models": max(0, len(quality) - 1 - MODELS_SHOWN),
     }
     return mark_uncached(render(request, "ui/alerts/grades.html", context))

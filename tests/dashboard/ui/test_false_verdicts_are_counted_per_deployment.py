@@ -174,7 +174,7 @@ def test_the_page_and_the_files_show_the_same_numbers(
     assert (row["false_discovery_text"], row["false_discovery"]) == ("75%", 0.75)
     for text in (row["false_text"], row["false_interval"], row["most_false_text"], "<b>75%</b>"):
         assert text in page
-    assert "measured rate is higher" in page
+    assert "<b>exceeded</b>" in page
     [head, first, *_] = csv.reader(
         StringIO(signed_in.get(f"{PAGE}deployments.csv").content.decode())
     )
@@ -191,5 +191,5 @@ def test_the_page_states_what_is_missing(signed_in: Client, fleet: Fleet, projec
     judged(fleet, "roll_back")
     page = signed_in.get(PAGE).content.decode()
     assert "No verdict is labelled yet." in page
-    assert "0 of 1" in page and "1 of 1, 100% if all unlabelled are false" in page
-    assert "measured rate is higher" not in page
+    assert "0 of 1" in page and "with unlabelled: 1 of 1, 100%" in page
+    assert "<b>exceeded</b>" not in page

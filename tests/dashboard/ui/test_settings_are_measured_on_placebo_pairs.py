@@ -1,5 +1,5 @@
 """The Detection page measures settings on placebo pairs: it requests, shows progress, and shows
-rates and detectable change with their basis, or what is missing."""
+rates and detectable change with their basis, or the missing data."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_rates_are_shown_with_their_interval_and_the_set_rate(
     assert "0 of 240" in shown and "<b>at most 1 in 80</b>" in shown
     assert "5 of 240" in shown and "<b>1 in 48</b>" in shown
     assert "95% CI 1 in 140 to 1 in 20" in shown
-    assert "measured rate is higher" not in shown
+    assert "<b>exceeded</b>" not in shown
     assert "9 of 10 (90%)" in shown
     assert "2 to 4 instances on each side" in shown
     assert "240\u00a0placebo pairs from 2\u00a0periods of 2\u00a0healthy versions" in shown
@@ -78,7 +78,7 @@ def test_the_set_rate_is_that_of_the_measured_values(signed_in: Client, project:
     shown = page(signed_in)
     assert "1 in 200" in shown and "1 in 100" in shown
     assert "about 1 in 240 healthy deployments" in shown
-    assert shown.count("measured rate is higher") == 1
+    assert shown.count("<b>exceeded</b>") == 1
     assert (
         "Measured with values that differ from the saved ones:</b> "
         "False-positive rate of ROLL BACK: 0.5%; False-positive rate of WATCH: 1%." in shown
