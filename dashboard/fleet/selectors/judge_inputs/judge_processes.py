@@ -110,11 +110,7 @@ def _arm_states(
 ) -> Iterable[JudgedProcessMinute]:
     if start >= end:
         return
-    processes = {
-        id: process
-        for id, process in _processes(side, start, end).items()
-        if units is None or process.unit in units
-    }
+    processes = _processes(side, start, end, units)
     rows = for_project(ProcessMinute, side.project_id).filter(
         day__gte=start // 1440,
         day__lte=(end - 1) // 1440,
@@ -173,12 +169,16 @@ def _is_start_due(known: JudgedStart | None, age: int) -> bool:
     return known is None or (known.cold_start is None and age < COLD_START_WITHIN_MINUTES)
 
 
-def _processes(side: Deployment, start: int, end: int) -> dict[int, JudgedProcess]:
+def _processes(
+    side: Deployment, start: int, end: int, units: Collection[str] | None
+) -> dict[int, JudgedProcess]:
     """Return the processes of a version that may have reported in the span."""
     return {
         id: process
         for id, process in read_processes(side).items()
-        if process.last_minute >= start and process.first_minute < end
+        if process.last_minute >= start
+        and process.first_minute < end
+        and (units is None or process.unit in units)
     }
 
 
