@@ -27,6 +27,7 @@ from dashboard.regressions.placebo_periods import (
     PERIOD_MINUTES,
     PlaceboPlan,
 )
+from dashboard.ui.pages.judging import format_unit
 from dashboard.ui.selectors.judging import DetectionData
 from dashboard.vocabulary import numbers
 
@@ -192,13 +193,10 @@ def _needed(facts: DetectionData) -> str:
 
 def _list_differing(preview: PlaceboPreview, facts: DetectionData) -> list[str]:
     """The measured values that differ from the saved ones, as text."""
-    names = list_settings()
     found = []
-    for name, setting in names.items():
-        if preview.values.get(name) != facts.own.get(name):
-            value = preview.values.get(name)
-            below = facts.of_project.get(name, setting.default)
-            shown = setting.said(below if value is None else value)
-            unit = "" if setting.unit == "yes or no" else setting.unit_suffix
-            found.append(f"{setting.title}: {shown}{unit}")
+    for name, setting in list_settings().items():
+        below = facts.of_project.get(name, setting.default)
+        value = preview.values.get(name, below)
+        if value != facts.own.get(name, below):
+            found.append(f"{setting.title}: {setting.said(value)}{format_unit(setting)}")
     return found

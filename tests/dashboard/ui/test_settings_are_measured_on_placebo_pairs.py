@@ -12,6 +12,7 @@ from django.test import Client
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
+from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.regressions.models import JudgingChoice, PlaceboPreview
 from dashboard.regressions.placebo_periods import REASON_ALERTED, REASON_FEW
@@ -73,15 +74,15 @@ def test_rates_are_shown_with_their_interval_and_the_set_rate(
 
 
 def test_the_set_rate_is_that_of_the_measured_values(signed_in: Client, project: Project) -> None:
-    values = {"roll_back_alpha": 0.005, "watch_alpha": 0.01}
+    values = {"roll_back_alpha": 0.004, "watch_alpha": 0.01}
     preview(project, values=values, tally={**TALLY, "alerts": 24, "roll_backs": 1})
     shown = page(signed_in)
-    assert "1 in 200" in shown and "1 in 100" in shown
+    assert "1 in 250" in shown and "1 in 100" in shown
     assert "about 1 in 240 healthy deployments" in shown
     assert shown.count("<b>exceeded</b>") == 1
     assert (
         "Measured with values that differ from the saved ones:</b> "
-        "False-positive rate of ROLL BACK: 0.5%; False-positive rate of WATCH: 1%." in shown
+        "False-positive rate of ROLL BACK: 0.4%; False-positive rate of WATCH: 1%." in shown
     )
     detection_settings_set(project=project, values=values, actor_name="tests")
     assert "differ from the saved ones" not in page(signed_in)
@@ -139,3 +140,10 @@ def test_a_model_shows_its_own_measurement(signed_in: Client, project: Project) 
     assert "at most 1 in 80" in page(signed_in, f"{MEASURED}?model={model.pk}")
     signed_in.post(MEASURE, {"model": str(model.pk)})
     assert PlaceboPreview.objects.get(finished_at=None).model == model
+
+
+def test_a_value_that_equals_the_default_does_not_differ(
+    signed_in: Client, project: Project
+) -> None:
+    preview(project, values={"roll_back_alpha": PRODUCTION.roll_back_alpha})
+    assert "differ from the saved ones" not in page(signed_in)
