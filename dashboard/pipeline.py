@@ -11,6 +11,7 @@
     receipts   -> switch    -> kill-switch commands in the answers to reports
     deliveries -> deliver   -> Slack, webhooks
     verdicts   -> learn     -> variation of healthy instances, for the next day's verdicts
+    requests   -> preview   -> error rates and detectable change of edited settings
 
 A stage passes rows to the next stage. A finished stage nudges the next stage by its task name; a
 lost nudge costs one interval, never data. The workers send each stage's task when its slot begins
@@ -43,6 +44,7 @@ STAGES = (
     Stage("scrape", "dashboard.ingest.tasks.scrape", 15),
     Stage("deployments", "dashboard.fleet.tasks.deployments", 10),
     Stage("judge", "dashboard.regressions.tasks.judge", 5),
+    Stage("preview", "dashboard.regressions.tasks.preview", 5),
     Stage("ranks", "dashboard.regressions.tasks.ranks", 5),
     Stage("alert", "dashboard.alerts.tasks.sweep", 5),
     Stage("rollbacks", "dashboard.alerts.tasks.rollbacks", 30),

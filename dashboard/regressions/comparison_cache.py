@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.judge_inputs.excluded_minutes import read_excluded_minutes
@@ -233,7 +233,7 @@ def _read_minutes(
     running: CachedComparison, deployment: Deployment, baseline: Deployment | None, end: int
 ) -> list[tuple[int, MinuteRows]]:
     minutes: dict[int, MinuteRows] = {}
-    span = {"from_minute": running.next_minute, "to_minute": end}
+    span: dict[str, Any] = {"from_minute": running.next_minute, "to_minute": end}
     # The version did not cause the effects of an operator's command, so those minutes are excluded
     # from comparisons.
     switched = read_excluded_minutes(deployment=deployment, baseline=baseline, **span)

@@ -148,6 +148,43 @@ class JudgingChoice(models.Model):
         ]
 
 
+class PlaceboPreview(models.Model):
+    """What a choice of settings would detect, and how often it would be wrong: requested on the
+    Detection page, computed by the workers period by period."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    model = models.ForeignKey(
+        WatchedModel,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="None: for every model.",
+    )
+    values = models.JSONField(
+        default=dict, help_text="The choices of this layer, as in JudgingChoice.values."
+    )
+    plan = models.JSONField(
+        null=True, help_text="The periods to judge, and skipped versions by reason."
+    )
+    done = models.IntegerField(default=0, help_text="Number of judged periods.")
+    tally = models.JSONField(default=dict, help_text="Counts of the judged placebo pairs.")
+    spent_s = models.FloatField(default=0.0)
+    requested_at = models.DateTimeField()
+    requested_by_name = models.CharField(max_length=150)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "placebo_preview"
+        indexes = [
+            models.Index(fields=["project", "model", "-requested_at"], name="preview_by_request"),
+            models.Index(
+                fields=["requested_at"],
+                condition=models.Q(finished_at=None),
+                name="preview_unfinished",
+            ),
+        ]
+
+
 class HealthyPair(models.Model):
     """The learned sums of a pair of versions: replayed once, pooled with the other pairs each
     night. A pair with a bad verdict teaches only its warm-up."""

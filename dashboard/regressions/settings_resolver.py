@@ -9,6 +9,7 @@ from typing import Any
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.settings_overrides import (
     LearnedMetric,
+    Value,
     build_settings,
     merge_layers,
 )
@@ -68,6 +69,24 @@ class SettingsResolver:
             self.learned(project_id=project_id),
             warm_up=self.warm_up(model_id=model_id),
         )
+
+    def resolve_edited(
+        self,
+        *,
+        project_id: int,
+        edited_model_id: int | None,
+        values: Mapping[str, Value],
+        model_id: int,
+    ) -> Settings:
+        """The settings of a model as if `values` were saved, as the choices of the project or of
+        the edited model."""
+        of_project = self.overrides(project_id=project_id)
+        if edited_model_id is not None:
+            layers = merge_layers(of_project, values)
+        else:
+            own = self.overrides(project_id=project_id, model_id=model_id)
+            layers = merge_layers(values, own)
+        return self.resolve_with(project_id=project_id, model_id=model_id, overrides=layers)
 
     def _layers(self, project_id: int, model_id: int | None) -> dict[str, Any]:
         own = (

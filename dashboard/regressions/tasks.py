@@ -6,12 +6,15 @@ from dashboard.common.job_slots import job_run
 from dashboard.common.nudge import nudge
 from dashboard.pipeline import stage_interval_s
 from dashboard.regressions.judge_service import deployments_judge
+from dashboard.regressions.placebo_preview import previews_compute
 from dashboard.regressions.rank_monitor import ranks_watch
 from dashboard.regressions.variance_learning import variances_learn
 
 JUDGE_BUDGET_S = 1.0
 """Seconds per run. All deployments become due when a minute closes, and reports wait to be folded
 meanwhile, so folds run in between."""
+PREVIEW_BUDGET_S = 1.0
+"""Seconds per run, for the same reason."""
 
 
 @shared_task(name="dashboard.regressions.tasks.judge")
@@ -39,3 +42,15 @@ def ranks(swept: bool = False) -> None:
 def learn(swept: bool = False) -> None:
     """Learns the variance between healthy instances. Learned values take effect once a day."""
     job_run(name="learn", interval=stage_interval_s("learn"), job=variances_learn, nudged=not swept)
+
+
+@shared_task(name="dashboard.regressions.tasks.preview")
+def preview(swept: bool = False) -> None:
+    """Judges placebo pairs for the previews that people requested."""
+    job_run(name="preview", interval=stage_interval_s("preview"), job=_preview, nudged=not swept)
+
+
+def _preview() -> int:
+    return previews_compute(
+        seconds=PREVIEW_BUDGET_S, unfinished=lambda: nudge("dashboard.regressions.tasks.preview")
+    )

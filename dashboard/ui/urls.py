@@ -165,12 +165,25 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/alerts.csv", tables.alerts_csv, name="alerts_csv"),
     path("p/<slug:slug>/alerts/grades.json", tables.alert_quality_json, name="grades_json"),
     path("p/<slug:slug>/alerts/grades.csv", tables.alert_quality_csv, name="grades_csv"),
+    path(
+        "p/<slug:slug>/alerts/grades/deployments.csv",
+        tables.deployment_quality_csv,
+        name="grades_deployments_csv",
+    ),
     path("p/<slug:slug>/alerts/grades/", alert_quality.alert_quality, name="alert_grades"),
     path("p/<slug:slug>/alerts/<int:number>/", alerts.alert, name="alert"),
     path("p/<slug:slug>/alerts/<int:number>/<slug:action>/", alerts.alert_act, name="alert_act"),
     path("p/<slug:slug>/settings/judging/", judging.detection, name="judging"),
     path("p/<slug:slug>/settings/judging/save/", judging.detection_save, name="judging_save"),
     path("p/<slug:slug>/settings/judging/try/", judging.detection_backtest, name="judging_try"),
+    path(
+        "p/<slug:slug>/settings/judging/measure/", judging.detection_measure, name="judging_measure"
+    ),
+    path(
+        "p/<slug:slug>/settings/judging/measured/",
+        judging.detection_measured,
+        name="judging_measured",
+    ),
     path("p/<slug:slug>/settings/messages/", rules.rules, name="rules"),
     path("p/<slug:slug>/settings/messages/rules/add/", rules.rule_make, name="rule_make"),
     path(

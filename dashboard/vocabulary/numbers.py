@@ -102,6 +102,18 @@ def count_share(events: int | None, calls: int | None, share: float, noun: str =
     return f"{of} ({percent(share)})"
 
 
+def one_in(share: float) -> str:
+    """1 in 240 for a small share, rounded down to two digits so that a rate is never understated; a
+    percentage from 1 in 3 on; "never" for 0."""
+    if share <= 0:
+        return "never"
+    if share > 1 / 3:
+        return percent(share)
+    whole = math.floor(1 / share + 1e-9)
+    step = 10 ** max(0, len(str(whole)) - 2)
+    return f"1 in {whole // step * step:,}"
+
+
 def level(value: float, unit: str) -> str:
     """A value in the unit of a metric: s, share, bytes, per hour, share per hour; any other unit
     follows the number."""

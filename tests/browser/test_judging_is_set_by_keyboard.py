@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert
 from dashboard.regressions.models import BaselineChoice, JudgingChoice
+from dashboard.regressions.placebo_preview import previews_compute
 
 
 def test_an_error_appears_at_its_field_and_the_correction_is_saved(
@@ -39,6 +40,21 @@ def test_an_error_appears_at_its_field_and_the_correction_is_saved(
     ).to_be_visible()
     expect(page.get_by_text("Muted of eager: not set to yes")).to_be_visible()
     assert JudgingChoice.objects.get().values == {"roll_back_alpha": 0.02, "eager.muted": True}
+
+
+def test_edited_values_are_measured_and_the_result_appears_without_a_reload(
+    sign_in: Callable[[User], Page], user: User, alert: Alert
+) -> None:
+    page = sign_in(user)
+    page.get_by_role("link", name="Settings").click()
+    page.get_by_label("False-positive rate of WATCH").fill("10")
+    page.get_by_role("button", name="Measure error rates").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Measuring.")).to_be_visible()
+    expect(page.get_by_label("False-positive rate of WATCH")).to_have_value("10")
+    previews_compute(seconds=60.0)
+    expect(page.locator("#measured")).to_contain_text("placebo pairs are needed")
+    expect(page.locator("#measured")).to_contain_text("False-positive rate of WATCH: 10%")
 
 
 def test_a_version_is_accepted_with_a_note(

@@ -10,7 +10,7 @@ from threading import Lock
 from dashboard.common import clock
 from dashboard.regressions.backtest import BacktestResult, backtest_deployments
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.settings_overrides import Value, merge_layers
+from dashboard.regressions.judge.settings_overrides import Value
 from dashboard.regressions.settings_resolver import SettingsResolver
 from dashboard.ui.selectors.judging import DetectionData
 
@@ -36,18 +36,13 @@ def build_settings_lookup(
     *, facts: DetectionData, values: dict[str, Value]
 ) -> Callable[[int], Settings]:
     """A lookup of a model's settings as if the values were saved."""
-    project_id = facts.project.pk
-    book = SettingsResolver(project_id=project_id)
-
-    def of(model_id: int) -> Settings:
-        if facts.model is not None:
-            overrides = merge_layers(facts.of_project, values)
-        else:
-            own = book.overrides(project_id=project_id, model_id=model_id)
-            overrides = merge_layers(values, own)
-        return book.resolve_with(project_id=project_id, model_id=model_id, overrides=overrides)
-
-    return of
+    book = SettingsResolver(project_id=facts.project.pk)
+    return lambda model_id: book.resolve_edited(
+        project_id=facts.project.pk,
+        edited_model_id=facts.model.pk if facts.model else None,
+        values=values,
+        model_id=model_id,
+    )
 
 
 def run_backtest(*, facts: DetectionData, values: dict[str, Value]) -> Backtest:

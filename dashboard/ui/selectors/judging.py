@@ -17,7 +17,8 @@ from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.settings_overrides import LearnedMetric, Value, filter_known
 from dashboard.regressions.judge.warm_up import LearnedWarmUp
 from dashboard.regressions.judging_settings import AUDIT_ACTION
-from dashboard.regressions.models import HealthyPair, LearnedVariance
+from dashboard.regressions.models import HealthyPair, LearnedVariance, PlaceboPreview
+from dashboard.regressions.placebo_preview import find_preview
 from dashboard.regressions.settings_resolver import SettingsResolver
 
 CHANGES_SHOWN = 12
@@ -50,6 +51,7 @@ class DetectionData:
     changes: list[AuditEntry]
     warm_ups: list[ModelWarmUp]
     """The learned warm-up of the models on the page, as far as it is known."""
+    preview: PlaceboPreview | None
 
 
 def read_detection_data(*, project: Project, model: WatchedModel | None) -> DetectionData:
@@ -75,6 +77,7 @@ def read_detection_data(*, project: Project, model: WatchedModel | None) -> Dete
         pairs_since=pairs.aggregate(first=Min("started_minute"))["first"],
         changes=_changes(project, model),
         warm_ups=_list_warm_ups(book, models if model is None else [model]),
+        preview=find_preview(project=project, model=model),
     )
 
 

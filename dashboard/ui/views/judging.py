@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Role
 from dashboard.regressions.judging_settings import detection_settings_set
+from dashboard.regressions.placebo_preview import preview_request
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.partials import mark_uncached
+from dashboard.ui.http.partials import fragment_response, mark_uncached
 from dashboard.ui.pages.judging import (
     DetectionPage,
     SettingsInput,
     build_detection_page,
     read_settings_input,
 )
+from dashboard.ui.pages.measured_settings import build_measured_card
 from dashboard.ui.pages.settings_backtest import Backtest, run_backtest
 from dashboard.ui.selectors.judging import read_detection_data
 from dashboard.ui.views.model import model_or_404, parse_whole_number
@@ -83,6 +88,36 @@ def detection_backtest(request: ProjectRequest) -> HttpResponse:
     )
 
 
+@require_POST
+@project_page(Role.ADMIN)
+def detection_measure(request: ProjectRequest) -> HttpResponse:
+    """Requests the error rates and the detectable change of the values of the fields. Saves no
+    setting, so the page keeps the values in the fields."""
+    model = _model(request, request.POST.get("model"))
+    facts = read_detection_data(project=request.project, model=model)
+    given = read_settings_input(request.POST, facts)
+    if given.errors:
+        return _render_refusal(request, build_detection_page(facts, given), given)
+    requested = preview_request(
+        project=request.project,
+        model=model,
+        values=given.values,
+        actor_name=request.user.get_username(),
+    )
+    return _render(request, build_detection_page(replace(facts, preview=requested), given))
+
+
+@require_safe
+@project_page()
+def detection_measured(request: ProjectRequest) -> HttpResponse:
+    """The card of the newest preview, which the page polls while the preview is computed."""
+    facts = read_detection_data(
+        project=request.project, model=_model(request, request.GET.get("model"))
+    )
+    context = {"project": request.project, "measured": build_measured_card(facts)}
+    return fragment_response(request, render_to_string("ui/judging/measured.html", context))
+
+
 def _render_refusal(
     request: ProjectRequest, page: DetectionPage, given: SettingsInput
 ) -> HttpResponse:
@@ -103,6 +138,7 @@ def _render(
         "facts": page.facts,
         "model": page.facts.model,
         "trial": trial,
+        "measured": build_measured_card(page.facts),
     }
     return mark_uncached(render(request, "ui/judging/page.html", context, status=status))
 

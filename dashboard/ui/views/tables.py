@@ -4,18 +4,20 @@ with a file extension."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from dashboard.alerts.alert_quality import PERIOD_DAYS, read_alert_quality
+from dashboard.alerts.deployment_quality import read_deployment_quality
 from dashboard.alerts.models import Alert, AlertCause
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.partials import mark_uncached
 from dashboard.ui.pages.alert_quality import build_outcome_rows, build_verdict_rows
+from dashboard.ui.pages.deployment_quality import DeploymentQualityRow, build_deployment_rows
 from dashboard.ui.pages.fleet.exports import (
     COLUMNS,
     fleet_cells,
@@ -83,13 +85,18 @@ def alerts_csv(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def alert_quality_json(request: ProjectRequest) -> HttpResponse:
-    """Alert quality of the last days, by worst verdict and by outcome."""
+    """Alert quality of the last days, by worst verdict, by outcome and per deployment."""
     found = read_alert_quality(project=request.project)
     rows, ends = (
         [asdict(row) for row in table]
         for table in (build_verdict_rows(found), build_outcome_rows(found))
     )
-    return mark_uncached(JsonResponse({"days": PERIOD_DAYS, "verdicts": rows, "ends": ends}))
+    deployments = _deployment_quality(request)
+    return mark_uncached(
+        JsonResponse(
+            {"days": PERIOD_DAYS, "verdicts": rows, "ends": ends, "deployments": deployments}
+        )
+    )
 
 
 @require_safe
@@ -103,6 +110,19 @@ def alert_quality_csv(request: ProjectRequest) -> HttpResponse:
         ["kind", "total", "right", "false", "not_graded", "precision", "interval"],
         rows,
     )
+
+
+@require_safe
+@project_page()
+def deployment_quality_csv(request: ProjectRequest) -> HttpResponse:
+    """False verdicts per deployment: two rows for the project and for each model."""
+    head = [one.name for one in fields(DeploymentQualityRow)]
+    return _csv(request, "deployments", head, _deployment_quality(request))
+
+
+def _deployment_quality(request: ProjectRequest) -> list[dict[str, Any]]:
+    found = read_deployment_quality(project=request.project)
+    return [asdict(row) for row in build_deployment_rows(found)]
 
 
 def _alerts(request: ProjectRequest) -> Sequence[Alert]:

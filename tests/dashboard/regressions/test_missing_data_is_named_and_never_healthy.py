@@ -69,7 +69,8 @@ def test_the_excluded_minutes_are_those_of_the_settings():
     settings = replace(PRODUCTION, warm_up_minutes=20)
     rows = list(every_minute([instance("b1"), instance("c1", first_minute=0)], 10))
     outcome = judge(rows, now_minute=10, deployed_minute=0, settings=settings)
-    assert (outcome.reason, outcome.warm_up_minutes) == ("warming_up", 20)
+    assert outcome.warm_up is not None
+    assert (outcome.reason, outcome.warm_up.minutes) == ("warming_up", 20)
     said = not_enough_sentence(outcome, "v2", "v1", str).replace("\u00a0", " ")
     assert said == "Instances of v2 are warming up; their first 20 min are excluded. Wait 30 min."
 

@@ -17,7 +17,7 @@ FRAME = 2  # session; person with projects, roles and waiting items
 MOST = {
     "": 5,  # 4 without an open alert: six with the frame
     "alerts/": 3,  # one for the same versions in other environments
-    "alerts/grades/": 2,
+    "alerts/grades/": 6,
     "alerts/{alert}/": 10,
     "findings/": 9,
     "findings/{finding}/": 7,

@@ -115,11 +115,13 @@ def read_instance_minutes(
     from_minute: int,
     to_minute: int,
     changed: ModeChanges | None = None,
+    units: Collection[str] | None = None,
 ) -> list[JudgedMinute]:
     """Return the minutes of both deployments, ordered by minute, instance and series.
 
     Minutes range from `from_minute` to `to_minute`, exclusive. Where the mode of a region differs
-    (`changed`), both versions share a stratum named after the change.
+    (`changed`), both versions share a stratum named after the change. With `units`, only their
+    processes are read.
     """
     found: list[JudgedMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
@@ -136,7 +138,7 @@ def read_instance_minutes(
     for arm, side in sides:
         if side is not None:
             start, end = max(from_minute, side.started_minute), min(to_minute, side.last_minute + 1)
-            found.extend(_arm_minutes(series[arm], side, start, end, untold))
+            found.extend(_arm_minutes(series[arm], side, start, end, untold, units))
     found.sort(key=lambda row: (row.minute, row.instance, row.stratum, row.region, row.bucket))
     return found
 
@@ -147,6 +149,7 @@ def _arm_minutes(
     start: int,
     end: int,
     untold: Collection[str],
+    units: Collection[str] | None,
 ) -> Iterable[JudgedMinute]:
     if start >= end:
         return
@@ -157,6 +160,9 @@ def _arm_minutes(
         minute__gte=start,
         minute__lt=end,
     )
+    if units is not None:
+        known = read_processes(side).items()
+        rows = rows.filter(instance_id__in=[id for id, one in known if one.unit in units])
     values = list(rows.values_list(*_COLUMNS))
     who = read_processes(side)
     for row in values:

@@ -3,7 +3,7 @@ starts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from typing import NamedTuple
 
 from django.db.models import Q
@@ -75,10 +75,12 @@ def read_process_minutes(
     from_minute: int,
     to_minute: int,
     starts: Starts,
+    units: Collection[str] | None = None,
 ) -> list[JudgedProcessMinute]:
     """Return the process minutes of both deployments, ordered by minute and instance.
 
-    Minutes range from `from_minute` to `to_minute`, exclusive.
+    Minutes range from `from_minute` to `to_minute`, exclusive. With `units`, only their processes
+    are read.
     """
     found: list[JudgedProcessMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
@@ -91,6 +93,7 @@ def read_process_minutes(
                     max(from_minute, side.started_minute),
                     min(to_minute, side.last_minute + 1),
                     starts,
+                    units,
                 )
             )
     found.sort(key=lambda row: (row.minute, row.instance))
@@ -98,11 +101,16 @@ def read_process_minutes(
 
 
 def _arm_states(
-    arm: Arm, side: Deployment, start: int, end: int, starts: Starts
+    arm: Arm,
+    side: Deployment,
+    start: int,
+    end: int,
+    starts: Starts,
+    units: Collection[str] | None,
 ) -> Iterable[JudgedProcessMinute]:
     if start >= end:
         return
-    processes = _processes(side, start, end)
+    processes = _processes(side, start, end, units)
     rows = for_project(ProcessMinute, side.project_id).filter(
         day__gte=start // 1440,
         day__lte=(end - 1) // 1440,
@@ -161,12 +169,16 @@ def _is_start_due(known: JudgedStart | None, age: int) -> bool:
     return known is None or (known.cold_start is None and age < COLD_START_WITHIN_MINUTES)
 
 
-def _processes(side: Deployment, start: int, end: int) -> dict[int, JudgedProcess]:
+def _processes(
+    side: Deployment, start: int, end: int, units: Collection[str] | None
+) -> dict[int, JudgedProcess]:
     """Return the processes of a version that may have reported in the span."""
     return {
         id: process
         for id, process in read_processes(side).items()
-        if process.last_minute >= start and process.first_minute < end
+        if process.last_minute >= start
+        and process.first_minute < end
+        and (units is None or process.unit in units)
     }
 
 
