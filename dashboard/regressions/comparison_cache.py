@@ -157,9 +157,11 @@ def _late_folds(deployment: Deployment, baseline: Deployment | None) -> tuple[in
 def _start_comparison(
     deployment: Deployment, baseline: Deployment | None, settings: Settings, changed: ModeChanges
 ) -> CachedComparison:
+    # The day before the deployment shows how the nodes of the baseline differ.
     start = deployment.started_minute
+    first = start if baseline is None else start - DAY_MINUTES
     return CachedComparison(
-        Comparison(start, settings), start, _late_folds(deployment, baseline), changed
+        Comparison(start, settings), first, _late_folds(deployment, baseline), changed
     )
 
 
@@ -169,8 +171,7 @@ def _advance_with_past(
     running = _advance(running, deployment, baseline, now_minute)
     if baseline is None or not running.comparison.wants_past:
         return running
-    # The baseline has ended somewhere. Its minutes on the same hosts one day earlier are read once,
-    # from the start.
+    # The baseline has ended somewhere. Its minutes on the same hosts one day earlier are kept.
     start = deployment.started_minute
     comparison = Comparison(start, running.comparison.settings, with_past=True)
     with_past = CachedComparison(
@@ -194,7 +195,7 @@ def _advance(
     minutes = _read_minutes(running, deployment, baseline, now_minute)
     if (running.telling.silent - before) & running.comparison.regions.keys():
         known = running.comparison
-        start = known.deployed_minute - (DAY_MINUTES if known.with_past else 0)
+        start = known.deployed_minute - (DAY_MINUTES if baseline is not None else 0)
         comparison = Comparison(known.deployed_minute, known.settings, with_past=known.with_past)
         running = replace(running, comparison=comparison, next_minute=start, gpus={})
         minutes = _read_minutes(running, deployment, baseline, now_minute)

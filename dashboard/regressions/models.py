@@ -231,6 +231,7 @@ class LearnedVariance(models.Model):
     variance = models.FloatField()
     day_variance = models.FloatField(null=True)
     dispersion = models.FloatField(null=True)
+    prior_df = models.IntegerField(null=True)
     pairs = models.IntegerField()
     learned_at = models.DateTimeField()
 

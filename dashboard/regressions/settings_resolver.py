@@ -107,6 +107,6 @@ def read_learned_by_project(narrow: Mapping[str, int]) -> dict[int, dict[str, Le
         first = rows[0]
         variance = tuple((row.minutes, row.variance) for row in rows if row.minutes)
         found.setdefault(project_id, {})[metric] = LearnedMetric(
-            first.pairs, variance, first.day_variance, first.dispersion
+            first.pairs, variance, first.day_variance, first.dispersion, first.prior_df
         )
     return found

@@ -148,6 +148,7 @@ def variances_pool(*, project: Project, now_minute: int) -> None:
             variance=variance,
             day_variance=lesson.day_variance,
             dispersion=lesson.dispersion,
+            prior_df=lesson.prior_df,
             pairs=lesson.pairs,
             learned_at=now,
         )

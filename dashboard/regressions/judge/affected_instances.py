@@ -209,10 +209,9 @@ class AffectedSeries:
             leaning = self.rates.exceeds(rate, self.rates.tail(budget, "watch"))
             regressed = leaning and self.rates.exceeds(rate, self.rates.tail(budget, "roll_back"))
             fresh = self.rates.newest.has_risen(self.metric, 0.5)
-            self._risen_minutes = self._risen_minutes + 1 if fresh else 0
-            regressed = regressed and (
-                not self._past_only or self._risen_minutes >= MIN_PAST_MINUTES
-            )
+        self._risen_minutes = self._risen_minutes + 1 if leaning and fresh else 0
+        if self._past_only and self._risen_minutes < MIN_PAST_MINUTES:
+            regressed = False
         calm = self._calm_minutes
         recovered = calm > 0 and calm + self.metric.window_minutes > self._recent_minutes
         if recovered and self.compares_rates:

@@ -12,7 +12,7 @@ from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.explained_by import attribute_causes
 from dashboard.regressions.judge.inputs import stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
-from dashboard.regressions.judge.level_reading import find_shown, is_alone
+from dashboard.regressions.judge.level_reading import find_outlier, find_shown, is_alone
 from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
@@ -110,7 +110,18 @@ def ratio_row(
         dots=() if series.is_within_bucket else ratio_dots(series),
         alone=label == "REGRESSED" and estimate is not None and is_alone(series, estimate),
         strata_differ=estimate is not None and strata_differ(estimate, effect),
+        window_minutes=shown.window_minutes if shown else 0,
+        cohort=shown.cohort if shown else None,
+        **build_outlier(series, budget),
     )
+
+
+def build_outlier(series: RatioSeries, budget: ErrorBudget) -> dict[str, Any]:
+    """The instance that is far slower than the others, with its change."""
+    found = find_outlier(series, budget) if series.groups else None
+    if found is None:
+        return {}
+    return {"outlier": str(found.unit), "outlier_change": log_to_change(found.change)}
 
 
 def detectable(margin: float, effect: float, error: float, df: int) -> float:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 from dashboard.regressions.judge.before_after import (
     add_past,
@@ -53,6 +54,14 @@ from dashboard.regressions.judge.serial_noise import (
 from dashboard.regressions.judge.settings import RatioMetric, Settings
 from dashboard.regressions.judge.trailing_window import Snapshots
 
+
+class Cohort(NamedTuple):
+    """A single stratum, or a single shape bucket over all strata."""
+
+    kind: Literal["stratum", "bucket"]
+    name: str
+
+
 TEST_INTERVAL_MINUTES = 5
 """Minutes between two evaluations of trailing windows and of single cohorts."""
 
@@ -74,9 +83,8 @@ class RatioSeries:
         self.recent: deque[tuple[int, float]] = deque()
         self.trailing: dict[int, Estimate] = {}
         """Estimates of trailing windows that are worse, by length."""
-        self.cohorts: dict[str, Estimate] = {}
-        """Estimates of single strata and buckets, by name, if there are several and any of them is
-        worse."""
+        self.cohorts: dict[Cohort, Estimate] = {}
+        """Estimates of single strata and buckets, if there are several and any of them is worse."""
         self._strata: dict[Stratum, list[MatchedCell]] = {}
         self._ages: list[int] = []
         self._estimate: Estimate | None = None
@@ -292,13 +300,14 @@ class RatioSeries:
                 found[window] = combine(groups, part * self._hour_variance, self.metric.prior_df)
         return found
 
-    def _estimate_cohorts(self) -> dict[str, Estimate]:
+    def _estimate_cohorts(self) -> dict[Cohort, Estimate]:
         """Single strata, and single buckets over all strata, if any of them is worse."""
-        subsets: dict[str, dict[Stratum, list[MatchedCell]]] = {}
-        buckets: dict[str, dict[Stratum, list[MatchedCell]]] = {}
+        subsets: dict[Cohort, dict[Stratum, list[MatchedCell]]] = {}
+        buckets: dict[Cohort, dict[Stratum, list[MatchedCell]]] = {}
         for (stratum, bucket), cell in self.cells.items():
-            subsets.setdefault(stratum_name(stratum), {}).setdefault(stratum, []).append(cell)
-            buckets.setdefault(bucket, {}).setdefault(stratum, []).append(cell)
+            name = Cohort("stratum", stratum_name(stratum))
+            subsets.setdefault(name, {}).setdefault(stratum, []).append(cell)
+            buckets.setdefault(Cohort("bucket", bucket), {}).setdefault(stratum, []).append(cell)
         cohorts = (subsets if len(subsets) > 1 else {}) | (buckets if len(buckets) > 1 else {})
         if not any(
             self._is_worse(cells) for strata in cohorts.values() for cells in strata.values()

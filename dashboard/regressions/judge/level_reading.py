@@ -28,7 +28,7 @@ from dashboard.regressions.judge.error_budget import (
     find_tail,
     find_window_tail,
 )
-from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.level_ratio import Cohort, RatioSeries
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     Unit,
@@ -50,6 +50,8 @@ SETTLE_MINUTES = (12, 90)
 """Matched minutes before a change that is not gross counts, and until which it must not fall."""
 SETTLED_SHARE = 0.75
 """The part of the first third of the last half hour that the last third must reach."""
+FADING_SHARE = 0.6
+"""The part of the mean change that the last half hour must show before ROLL BACK."""
 SHOWN_SHARE = 0.6
 """The part of the last half hour that must show half of the smallest effect. A short burst moves a
 mean for hours."""
@@ -59,14 +61,14 @@ class Finding(NamedTuple):
     """An estimate with the tails of its boundaries.
 
     `window_minutes` is the length of a trailing window, 0 for the time since the deployment.
-    `cohort` is the name of a single stratum or bucket, empty for all of them.
+    `cohort` is a single stratum or bucket, None for all of them.
     """
 
     estimate: Estimate
     tail: float
     watch_tail: float
     window_minutes: int = 0
-    cohort: str = ""
+    cohort: Cohort | None = None
     narrow: bool = False
 
     @property
@@ -97,6 +99,9 @@ def read_level(series: RatioSeries, budget: ErrorBudget, closely: bool) -> Readi
     recent = series.recent_change()
     change = found.estimate.delta if found else recent_floor(series) if gross else 0.0
     sure = found is not None and not found.narrow and found.exceeds(series.effect, "roll_back")
+    if found and not found.window_minutes and recent is not None:
+        # A change that fades, like a slow start, is no reason for a rollback.
+        sure = sure and recent >= FADING_SHARE * found.estimate.delta
     return Reading(
         regressed=(sure or gross) and seen,
         leaning=(found is not None or gross or named) and seen,
@@ -208,7 +213,14 @@ def is_alone(series: RatioSeries, estimate: Estimate) -> bool:
     return rest is not None and rest < series.settings.others_share * pool_change(estimate.groups)
 
 
-def find_outlier(series: RatioSeries, budget: ErrorBudget) -> Unit | None:
+class Outlier(NamedTuple):
+    """One of several candidate instances, and its change on the log scale."""
+
+    unit: Unit
+    change: float
+
+
+def find_outlier(series: RatioSeries, budget: ErrorBudget) -> Outlier | None:
     """The one of several candidate instances that is far slower than the baseline, with confidence;
     None if none is."""
     count = sum(len(each.candidate) for each in series.groups)
@@ -223,7 +235,8 @@ def find_outlier(series: RatioSeries, budget: ErrorBudget) -> Unit | None:
         return None
     estimate, rate = others, OUTLIER_SHARE * budget.part(series.metric, "watch") / count
     error = math.sqrt(estimate.variance * (1.0 + 1.0 / len(part.baseline)))
-    return unit if apart > t_quantile(estimate.df, find_tail(rate, series.growth)) * error else None
+    margin = t_quantile(estimate.df, find_tail(rate, series.growth)) * error
+    return Outlier(unit, apart) if apart > margin else None
 
 
 def is_gross(series: RatioSeries) -> bool:

@@ -154,6 +154,11 @@ class Evidence:
     candidate_calls: int | None = None
     """The counts behind a share of calls; None for other metrics. The baseline's share of a rate is
     weighted by the candidate's strata, so it can differ from the quotient of its counts."""
+    cohort: tuple[str, str] | None = None
+    """The kind, stratum or bucket, and the name of the only cohort that the change is of."""
+    outlier: str = ""
+    outlier_change: float | None = None
+    """The one of several instances that is far slower than the baseline, and its change."""
     strata_differ: bool = False
     """The changes of the strata differ by more than their errors, or only some of them matter."""
     onset: tuple[int, int] | None = None

@@ -110,6 +110,7 @@ class LearnedMetric:
     variance: tuple[tuple[int, float], ...]
     day_variance: float | None = None
     dispersion: float | None = None
+    prior_df: int | None = None
 
 
 GENERAL = {
@@ -325,6 +326,8 @@ def _metric_for(metric: M, chosen: Mapping[str, Value], learned: LearnedMetric |
             changes["prior_variance"] = tuple(
                 (minutes, round_variance(variance)) for minutes, variance in learned.variance
             )
+        if learned.prior_df is not None and hasattr(metric, "prior_df"):
+            changes["prior_df"] = learned.prior_df
         if learned.day_variance is not None and hasattr(metric, "day_variance"):
             changes["day_variance"] = round_variance(learned.day_variance)
         if learned.dispersion is not None and hasattr(metric, "dispersion"):

@@ -7,6 +7,8 @@ Algorithm: method of moments. Each pair yields sums that add up over pairs:
   pooled variance between instances;
 - `days`: squares of the hours' common change from the day before, less the part that differences
   between instances explain;
+- the degrees of freedom of the prior follow from how much the pairs' variances differ beyond
+  chance (`fit_prior_df`);
 - `counts`: the events' squared deviations beyond Poisson, and their scale; the quotient is the
   squared coefficient of variation.
 
@@ -18,7 +20,8 @@ Invariants:
 - a learned value is never below MIN_VARIANCE_SHARE of the default variance;
 - a point that fewer than LEAST_PAIRS pairs reached is not used.
 
-Source: analysis of variance components and moment estimation of overdispersion.
+Source: variance components and moment estimation of overdispersion; Smyth, Linear models and
+empirical Bayes methods, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, for the degrees of freedom.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from scipy.special import digamma, polygamma
 
 from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.comparison import Comparison
@@ -50,6 +55,8 @@ PROCESS_INTERVAL_MINUTES = 10
 """Minutes between two readings of process levels, which are recomputed at each."""
 DAY_MINUTES, HOUR_MINUTES = 1440, 60
 LEAST_MINUTES = 30
+MIN_PRIOR_DF, MAX_PRIOR_DF = 4, 60
+"""Bounds of the learned degrees of freedom."""
 LEAST_EVENTS = 5
 
 LessonSums = dict[str, dict[str, Any]]
@@ -239,6 +246,7 @@ def pool_lessons(
                 _variance(lessons, metric),
                 _day_variance(lessons, metric),
                 _dispersion(lessons, metric),
+                _prior_df(lessons),
             )
     return found
 
@@ -262,6 +270,34 @@ def _variance(
             )
             points.append((minutes, max(variance, MIN_VARIANCE_SHARE * prior_at(prior, minutes))))
     return tuple(points)
+
+
+def _prior_df(lessons: Sequence[Mapping[str, Any]]) -> int | None:
+    """The degrees of freedom at the point that most pairs reached."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for lesson in lessons:
+        for minutes, (squares, df) in lesson.get("points", {}).items():
+            if squares > 0.0 and df > 0.0:
+                points.setdefault(minutes, []).append((squares / df, df))
+    most = max(points.values(), key=len, default=[])
+    return fit_prior_df(most) if len(most) >= LEAST_PAIRS else None
+
+
+def fit_prior_df(variances: Sequence[tuple[float, float]]) -> int:
+    """The degrees of freedom of a scaled F distribution of sample variances, each with its degrees
+    of freedom: by the variance of their logs. Within MIN_PRIOR_DF and MAX_PRIOR_DF."""
+    logs = [math.log(v) - float(digamma(df / 2)) + math.log(df / 2) for v, df in variances]
+    mean = math.fsum(logs) / len(logs)
+    spread = math.fsum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
+    beyond = spread - math.fsum(float(polygamma(1, df / 2)) for _, df in variances) / len(logs)
+    low, high = MIN_PRIOR_DF, MAX_PRIOR_DF
+    while low < high:
+        middle = (low + high + 1) // 2
+        if float(polygamma(1, middle / 2)) >= beyond:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _day_variance(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float | None:

@@ -78,7 +78,26 @@ def growth_phrase(row: Evidence, *, with_interval: bool = True) -> str:
 def subject_phrase(row: Evidence, several: bool) -> str:
     """The metric as the subject of a sentence, with its region if there are `several`."""
     of = f" of `{row.region}`" if several and row.region else ""
-    return find_metric(row.metric).subject + of
+    return find_metric(row.metric).subject + of + cohort_phrase(row) + window_phrase(row)
+
+
+def cohort_phrase(row: Evidence) -> str:
+    """` on A100`, ` for shapes 2^12`: the only cohort that changed; else empty."""
+    if row.cohort is None:
+        return ""
+    kind, name = row.cohort
+    if kind == "bucket":
+        return f" for shapes {name}"
+    names = [one.stratum for one in row.strata]
+    return f" on {dict(zip(names, shorten_names(names), strict=True)).get(name, name)}"
+
+
+def window_phrase(row: Evidence) -> str:
+    """` in the last hour`: the trailing window that shows the change; else empty."""
+    if not row.window_minutes or is_count(row):
+        return ""
+    hours = row.window_minutes // 60
+    return " in the last hour" if hours == 1 else f" in the last {hours}{SPACE}hours"
 
 
 def size_phrase(row: Evidence, *, with_interval: bool = True) -> str:

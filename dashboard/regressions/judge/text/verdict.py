@@ -10,7 +10,11 @@ from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.text.drift import describe_drift
 from dashboard.regressions.judge.text.drivers import drivers_phrase, list_drivers
 from dashboard.regressions.judge.text.facts import certain_phrase, first_version_sentence
-from dashboard.regressions.judge.text.levels import describe_baseline, improvement_sentence
+from dashboard.regressions.judge.text.levels import (
+    describe_baseline,
+    direction,
+    improvement_sentence,
+)
 from dashboard.regressions.judge.text.not_enough import (
     adoption,
     not_enough_sentence,
@@ -135,7 +139,11 @@ def watch_sentence(
     if driving:
         hard = [row for row in driving if row.hard]
         so = "more evidence is needed to roll back" if hard else NO_ROLLBACK_ALONE
-        if hard and all(row.alone for row in hard):
+        far = max(hard, key=lambda row: row.outlier_change or 0.0, default=None)
+        if far is not None and far.outlier and far.outlier_change is not None:
+            size = size_of_outlier(far)
+            so = f"instance {far.outlier} alone is {size}: check its host first"
+        elif hard and all(row.alone for row in hard):
             so = "one instance accounts for nearly all of it: check its host first"
         step = outcome.next_step
         swap = f" {next_step_phrase(step)}" if step and step.kind == "swap_hosts" else ""
@@ -150,6 +158,13 @@ def watch_sentence(
     most = outcome.not_compared[0] if outcome.not_compared else None
     why = f": {not_compared_phrase(most)}" if most else ""
     return f"only {share} of {candidate}'s calls can be compared with {baseline}{why}."
+
+
+def size_of_outlier(row: Evidence) -> str:
+    """`51% slower`: how far the instance is from the baseline."""
+    metric, change = find_metric(row.metric), row.outlier_change or 0.0
+    ratio = orient_change(change, row.worse)
+    return f"{magnitude(ratio)} {direction(metric, change, ratio)}"
 
 
 def drift_phrase(
