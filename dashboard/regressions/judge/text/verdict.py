@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dashboard.regressions.judge.result import NotCompared, Outcome
+from dashboard.regressions.judge.result import Evidence, NotCompared, Outcome
 from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.text.drift import describe_drift
 from dashboard.regressions.judge.text.drivers import drivers_phrase, list_drivers
