@@ -1,5 +1,5 @@
-"""Instances of a simulated fleet start, stop, share nodes, restart and get their share of calls as
-its layout says."""
+"""Instances of a simulated fleet start, stop, share nodes, restart and get their share of calls
+according to its layout."""
 
 from __future__ import annotations
 
