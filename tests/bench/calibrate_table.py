@@ -3,6 +3,7 @@ faults that were found, each share with its 95% interval."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from statistics import median
@@ -193,6 +194,11 @@ def totals(lines: Sequence[Line]) -> Iterator[str]:
             cells = dict(zip(HEALTHY_HEAD[1:], healthy_cells(of), strict=True))
             yield f"- {title}: " + ", ".join(f"{name} {cell}" for name, cell in cells.items())
             yield f"  peers: {alarms(of)}"
+    reasons = Counter(line["reason"] for line in healthy if line["final"] == "not_enough_data")
+    if reasons:
+        yield "- healthy that end NOT ENOUGH DATA, by reason: " + ", ".join(
+            f"{reason} {count}" for reason, count in reasons.most_common()
+        )
     of = [line for line in faulty if line["name"] not in LIMITED]
     if of:
         cells = dict(zip(FAULTY_HEAD[1:], faulty_cells(of), strict=True))

@@ -113,11 +113,11 @@ class Fleet:
     """A young process is slower by this much, which decays over `settle_minutes`."""
     settle_minutes: float = 20.0
     throttles_per_day: float = 0.0
-    """A node becomes 20 to 80% slower for 1 to 6 hours."""
+    """A node slows down by 20 to 80%, 1 to 6 hours long."""
     power_caps_per_day: float = 0.0
-    """All nodes of a GPU type become 10 to 30% slower for 2 to 8 hours."""
+    """All nodes of a GPU type slow down by 10 to 30%, 2 to 8 hours long."""
     rack_bursts_per_day: float = 0.0
-    """All nodes of a rack become 10 to 40% slower for 10 to 60 minutes."""
+    """All nodes of a rack slow down by 10 to 40%, 10 to 60 minutes long."""
     drift_sd: float = 0.0
     """A level of each node that drifts over a day."""
     sticky: float = 0.0

@@ -27,13 +27,13 @@ def one_after_the_other(fleet: Fleet, base: list[str]) -> Placed:
 
 
 def side_by_side(fleet: Fleet, base: list[str]) -> Placed:
-    """The candidates run beside the baseline. A replaced baseline instance comes last."""
+    """The candidates run next to the baseline. A replaced baseline instance comes last."""
     types = fleet.candidate_gpus or fleet.gpus
     cand = [types[i % len(types)] for i in range(fleet.candidates)]
     starts = [fleet.history + min(i * fleet.stagger, fleet.minutes // 2) for i in range(len(cand))]
     host = [*range(len(base) + len(cand))]
     if fleet.pairs:
-        host[: len(base)] = beside(base, cand, len(base))
+        host[: len(base)] = paired_nodes(base, cand, len(base))
     replaced = cand if fleet.replaces else []
     return Placed(
         np.array([False] * len(base) + [True] * len(cand) + [False] * len(replaced)),
@@ -47,7 +47,7 @@ def side_by_side(fleet: Fleet, base: list[str]) -> Placed:
     )
 
 
-def beside(base: list[str], cand: list[str], first: int) -> list[int]:
+def paired_nodes(base: list[str], cand: list[str], first: int) -> list[int]:
     """The node of each baseline instance: that of a candidate of its GPU type while there is one,
     else a node of its own. `first` is the node of the first candidate."""
     free = [*range(len(cand))]

@@ -12,17 +12,17 @@ SIDE = Fleet(history=DAY, replaces=True, stagger=2)
 IN_TURN = Fleet(gpus=("H100",), history=DAY, sequential=True, baseline_per_gpu=4)
 
 
-def beside(candidates: int, baseline: int) -> Fleet:
+def next_to(candidates: int, baseline: int) -> Fleet:
     """A layout side by side on one GPU type."""
     return replace(SIDE, gpus=("H100",), baseline_per_gpu=baseline, candidates=candidates)
 
 
 LAYOUTS = {
-    "1 v 1": beside(1, 1),
-    "2 v 2": beside(2, 2),
-    "4 v 4": beside(4, 4),
+    "1 v 1": next_to(1, 1),
+    "2 v 2": next_to(2, 2),
+    "4 v 4": next_to(4, 4),
     "2 v 3+3": replace(SIDE, candidates=2),
-    "1 v 20": beside(1, 20),
+    "1 v 20": next_to(1, 20),
     "host by host": IN_TURN,
     "blue/green": replace(IN_TURN, stagger=0),
     "job after job": replace(

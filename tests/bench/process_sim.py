@@ -54,7 +54,8 @@ class Processes:
     gpu_allocated: Floats
     host_rss: Floats
     recompiles: Ints
-    starts: list[InstanceStart]
+    starts: list[list[InstanceStart]]
+    """By instance and process."""
 
 
 def simulate_processes(fleet: Fleet) -> Processes:
@@ -84,7 +85,7 @@ def simulate_processes(fleet: Fleet) -> Processes:
         np.minimum(np.exp(draw_held(fleet, memory)), GPU_SIZE),
         np.exp(draw_host_memory(rng, fleet, active)),
         draw_recompiles(rng, fleet, age, active),
-        draw_starts(rng, fleet, gpu, faulty),
+        draw_starts(rng, fleet, gpu, faulty, process[:, -1]),
     )
 
 
@@ -151,35 +152,39 @@ def draw_recompiles(rng: Generator, fleet: Fleet, age: Ints, active: Bools) -> I
     return np.asarray(rng.poisson(rate * np.exp(rng.normal(0, 0.5, len(age)))[:, None]))
 
 
-def draw_starts(rng: Generator, fleet: Fleet, gpu: list[str], faulty: Bools) -> list[InstanceStart]:
-    """Compile time, cold start and cache results of every instance."""
-    found = []
-    for i, kind in enumerate(gpu):
-        slower = fleet.size if fleet.fault == "compile" and faulty[i] else 1.0
-        compiling = (
-            COMPILE_SECONDS
-            * slower
-            * float(np.exp(0.5 * GPU_SPEED[kind] + rng.normal(0, COMPILE_SD)))
-        )
-        hit = (
-            fleet.size
-            if fleet.fault == "cache" and faulty[i]
-            else float(np.clip(HIT_SHARE + rng.normal(0, HIT_SD), 0.5, 0.999))
-        )
-        lookups = int(rng.poisson(LOOKUPS_AT_START))
-        hits = int(rng.binomial(lookups, hit))
-        spread = [float(np.sum(np.exp(rng.normal(0, 0.5, n)))) for n in (hits, lookups - hits)]
-        found.append(
-            InstanceStart(
-                compile_time=compiling,
-                cold_start=compiling + STARTUP_SECONDS * float(np.exp(rng.normal(0, 0.1))),
-                hits=hits,
-                misses=lookups - hits,
-                hit_seconds=HIT_SECONDS * spread[0],
-                miss_seconds=MISS_SECONDS * spread[1],
-            )
-        )
+def draw_starts(
+    rng: Generator, fleet: Fleet, gpu: list[str], faulty: Bools, last: Ints
+) -> list[list[InstanceStart]]:
+    """The starts of all processes of every instance; `last` is the number of its last process."""
+    found = [[draw_start(rng, fleet, *each)] for each in zip(gpu, faulty, strict=True)]
+    later = np.random.default_rng((fleet.seed, OTHER_DRAWS, 3))
+    for starts, kind, bad, number in zip(found, gpu, faulty, last, strict=True):
+        starts.extend(draw_start(later, fleet, kind, bad) for _ in range(number))
     return found
+
+
+def draw_start(rng: Generator, fleet: Fleet, kind: str, faulty: bool) -> InstanceStart:
+    """Compile time, cold start and cache results of one process."""
+    slower = fleet.size if fleet.fault == "compile" and faulty else 1.0
+    compiling = (
+        COMPILE_SECONDS * slower * float(np.exp(0.5 * GPU_SPEED[kind] + rng.normal(0, COMPILE_SD)))
+    )
+    hit = (
+        fleet.size
+        if fleet.fault == "cache" and faulty
+        else float(np.clip(HIT_SHARE + rng.normal(0, HIT_SD), 0.5, 0.999))
+    )
+    lookups = int(rng.poisson(LOOKUPS_AT_START))
+    hits = int(rng.binomial(lookups, hit))
+    spread = [float(np.sum(np.exp(rng.normal(0, 0.5, n)))) for n in (hits, lookups - hits)]
+    return InstanceStart(
+        compile_time=compiling,
+        cold_start=compiling + STARTUP_SECONDS * float(np.exp(rng.normal(0, 0.1))),
+        hits=hits,
+        misses=lookups - hits,
+        hit_seconds=HIT_SECONDS * spread[0],
+        miss_seconds=MISS_SECONDS * spread[1],
+    )
 
 
 def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[InstanceProcessMinute]]:
@@ -211,7 +216,9 @@ def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[Instan
                     gpu_peak=gpu_peak[now][i],
                     host_rss=host_rss[now][i],
                     recompiles=recompiles[now][i],
-                    start=drawn.starts[i] if now - begun[now][i] >= START_MINUTES else None,
+                    start=drawn.starts[i][process[now][i]]
+                    if now - begun[now][i] >= START_MINUTES
+                    else None,
                     gpu_allocated=gpu_allocated[now][i],
                     life=name if fleet.restarts and fleet.nodes_known else None,
                 )

@@ -128,6 +128,7 @@ def test_intervals_are_those_of_the_binomial() -> None:
 def test_totals_name_the_numbers_of_deployments() -> None:
     text = "\n".join(tables([line(1), faulty(2), faulty(3), line(4, group="question")]))
     assert "1 healthy, 2 faulty, 1 deployments for questions." in text
+    assert "NOT ENOUGH DATA, by reason: too_short 1" in text
 
 
 def test_deployments_of_different_seeds_are_in_no_common_table() -> None:

@@ -1,5 +1,5 @@
-"""Instances of a simulated fleet start, stop, share nodes, restart and get their share of calls as
-its layout says."""
+"""Instances of a simulated fleet start, stop, share nodes, restart and get their share of calls
+according to its layout."""
 
 from __future__ import annotations
 
@@ -79,6 +79,8 @@ def test_a_redeployment_restarts_each_candidate_once() -> None:
     states = [state for minute in instance_states(fleet, -120) for state in minute]
     calls = {row.instance: row.first_minute for row in rows(fleet)}
     assert {state.instance: state.first_minute for state in states} == calls
+    starts = {state.instance: state.start for state in states if state.start}
+    assert len(set(starts.values())) == len(starts) > 6
 
 
 def test_a_canary_has_its_share_of_the_calls() -> None:
