@@ -42,6 +42,7 @@ from dashboard.regressions.judge.result import (
     Outcome,
     Reason,
 )
+from dashboard.regressions.judge.runs.outcome import apply_runs
 from dashboard.regressions.judge.settings import PRODUCTION, Settings
 from dashboard.regressions.judge.stall_coverage import StallCoverage, align_rows, downgrade_columns
 from dashboard.regressions.judge.verdict_policy import Verdict, VerdictPolicy
@@ -105,7 +106,8 @@ def evaluate_comparison(
 ) -> Outcome:
     """The outcome of a running comparison at `now_minute`, with the context of its instances."""
     settings, policy = comparison.settings, comparison.policy
-    reason = find_reason(comparison, now_minute)
+    # A short job that has ended is complete, not silent.
+    reason = "" if comparison.runs else find_reason(comparison, now_minute)
     stalled = comparison.stalls.facts(known.stalled_budget)
     facts = group_certain_facts(
         (*known.facts, *list_out_of_memory_facts(comparison.process), *stalled),
@@ -114,7 +116,7 @@ def evaluate_comparison(
     transitions = (*policy.transitions, *adjust_transitions(comparison, reason, facts))
     since, verdict = transitions[-1]
     (bounds, look), rows = _bounds_and_look(policy, verdict), list_evidence(comparison, verdict)
-    return Outcome(
+    outcome = Outcome(
         verdict=verdict,
         since=since,
         reason=reason if verdict == "not_enough_data" or reason == "silent" else "",
@@ -138,6 +140,7 @@ def evaluate_comparison(
         environment=known.environment,
         drift=tuple(comparison.drifted()),
     )
+    return apply_runs(outcome, comparison.runs) if comparison.runs else outcome
 
 
 def build_coverage(comparison: Comparison) -> dict[str, Any]:

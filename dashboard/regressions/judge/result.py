@@ -33,6 +33,9 @@ Reason = Literal[
     "before_look",
     "not_within_bound",
     "muted",
+    "too_few_runs",
+    "run_in_progress",
+    "run_too_short",
 ]
 
 NotComparedReason = Literal[
@@ -189,7 +192,7 @@ class NextStep:
     """The cheapest step that improves detection. `visible` is the smallest detectable change after
     the step."""
 
-    kind: Literal["add_instances", "run_side_by_side", "add_traffic", "wait"]
+    kind: Literal["add_instances", "run_side_by_side", "add_traffic", "wait", "add_runs"]
     arm: str
     stratum: str
     count: int
@@ -220,6 +223,34 @@ class JudgeContext:
 
 
 EMPTY_CONTEXT = JudgeContext()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A compared run: `excluded_minutes` at its start are warm-up."""
+
+    unit: str
+    version: str
+    arm: str
+    host: str
+    first_minute: int
+    excluded_minutes: int
+    minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunsCompared:
+    """The runs of a version that was compared run against run.
+
+    `ended` is True if no run of the version continues; `missing` is the number of runs of earlier
+    versions that a comparison still needs.
+    """
+
+    runs: tuple[RunSummary, ...]
+    versions: tuple[str, ...]
+    ended: bool
+    same_host: bool
+    missing: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +298,8 @@ class Outcome:
     call."""
     drift: tuple[SelfDrift, ...] = ()
     """Drifts of the version from its own first day."""
+    runs: RunsCompared | None = None
+    """The compared runs; None if the versions are not short jobs."""
 
     def as_dict(self) -> dict[str, Any]:
         """The outcome as JSON types."""
