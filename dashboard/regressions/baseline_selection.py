@@ -7,6 +7,9 @@ from django.db.models import Sum
 from dashboard.fleet.models import Deployment, Series, VersionHour
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 
+SHORT_MINUTES = 180
+"""A shorter deployment of the same version is an earlier run of a job, and no baseline."""
+
 
 def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Deployment | None:
     """Selects a pinned version first. Of the versions that ran concurrently, selects the one last
@@ -32,6 +35,13 @@ def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) ->
         other for other in earlier if kinds.get(other.pk) != VerdictKind.ROLL_BACK
     ] or earlier
     beside = [other for other in earlier if other.last_minute >= deployment.started_minute]
+    if not beside:
+        earlier = [
+            other
+            for other in earlier
+            if other.version_id != deployment.version_id
+            or other.last_minute - other.started_minute >= SHORT_MINUTES
+        ] or earlier
     if len(beside) <= 1:
         # The newest deployment may be a canary that stopped long ago. The deployment that ran until
         # now is the one that the candidate replaced.

@@ -21,6 +21,7 @@ from dashboard.regressions.stored_evidence import (
     StoredDrift,
     StoredFact,
     StoredMixShift,
+    StoredRun,
 )
 from dashboard.vocabulary.metrics import canonical_key
 from dashboard.vocabulary.severity import NO_ANSWER
@@ -173,7 +174,22 @@ def read_coverage(evidence: Any) -> Coverage:
         comparable_share=_number(row, "comparable_share"),
         adoption=_number(row, "adoption"),
         low_adoption=bool(row.get("low_adoption")),
+        runs_ended=isinstance(runs := row.get("runs"), Mapping) and runs.get("ended") is True,
     )
+
+
+def read_runs(evidence: Any) -> list[StoredRun]:
+    """The compared runs; empty if the verdict compares no short jobs."""
+    runs = evidence.get("runs") if isinstance(evidence, Mapping) else None
+    return [
+        StoredRun(
+            _text(row, "unit"),
+            _text(row, "arm"),
+            _count(row, "excluded_minutes") or 0,
+            _count(row, "minutes") or 0,
+        )
+        for row in _rows(runs, "runs")
+    ]
 
 
 def list_wrong_results(evidence: Any) -> frozenset[str]:

@@ -21,6 +21,7 @@ from dashboard.regressions.evidence_reader import (
     read_environment,
     read_excluded_calls,
     read_mix_shifts,
+    read_runs,
 )
 from dashboard.ui.charts.cohort_labels import format_cohort
 from dashboard.ui.charts.evidence_table import (
@@ -61,6 +62,7 @@ COMPARISON_METHODS = {
     "day_before": "same hosts 24 h earlier, same shapes",
     "last_day": "the baseline's last day",
     "past_by_load": "same hosts earlier, adjusted for load, same shapes",
+    "run_against_run": "runs of earlier versions, same cohort and shapes",
 }
 
 
@@ -277,10 +279,17 @@ def _not_compared(evidence: Any, rows: list[EvidenceRow], facts: CompareData) ->
             )
         )
     if facts.verdict:
-        found.append(
-            ExcludedPart("First 5 min of each instance", "warm-up; not in the evaluated rows")
-        )
+        found.append(ExcludedPart(_name_warm_up(evidence), "warm-up; not in the evaluated rows"))
     return found
+
+
+def _name_warm_up(evidence: Any) -> str:
+    """The minutes that are excluded as warm-up."""
+    minutes = sorted({run.excluded_minutes for run in read_runs(evidence)})
+    if not minutes:
+        return "First 5 min of each instance"
+    span = f"{minutes[0]} to {minutes[-1]}" if len(minutes) > 1 else str(minutes[0])
+    return f"First {span} min of each run"
 
 
 def _how(evidence: Any) -> str:

@@ -30,7 +30,7 @@ from dashboard.regressions.judge.call_metrics import wall_middle
 from dashboard.regressions.judge.region_state import decides
 from dashboard.regressions.judge.runs.count_change import CountChange, compare_counts
 from dashboard.regressions.judge.runs.level_change import LevelChange, compare_levels
-from dashboard.regressions.judge.runs.run import Run, SteadyRun, assign_sessions, take_steady_part
+from dashboard.regressions.judge.runs.run import Run, assign_sessions, key_of, take_steady_part
 from dashboard.regressions.judge.settings import RatioMetric, Settings
 from dashboard.regressions.judge.verdict_policy import Verdict
 
@@ -79,7 +79,7 @@ class RunComparison:
         self.ended = all(run.ended for run in candidate)
         self.candidate = [found for run in candidate if (found := take_steady_part(run))]
         # Jobs have phases, so both sides are compared at the same ages.
-        reach = max((steady.age for steady in self.candidate), default=0)
+        reach = max((steady.age for steady in self.candidate), default=None)
         self.baseline = [found for run in baseline if (found := take_steady_part(run, reach))]
         self._sessions = assign_sessions((*candidate, *baseline))
 
@@ -192,14 +192,12 @@ class RunComparison:
     @cached_property
     def coverage(self) -> RunCoverage:
         """The candidate's compared calls."""
-        known = {
-            (row.region, row.stratum, row.bucket) for steady in self.baseline for row in steady.rows
-        }
+        known = {key_of(row) for steady in self.baseline for row in steady.rows}
         calls = compared = 0
         for steady in self.candidate:
             for row in steady.rows:
                 calls += row.calls
-                compared += row.calls * ((row.region, row.stratum, row.bucket) in known)
+                compared += row.calls * (key_of(row) in known)
         return RunCoverage(calls, compared)
 
     @property
@@ -224,10 +222,10 @@ class RunComparison:
     @cached_property
     def reason(self) -> RunReason:
         """The first missing piece of data; empty if nothing is missing for HEALTHY."""
-        if not self.candidate:
-            return "run_too_short" if self.ended else "run_in_progress"
         if len(self.baseline) < LEAST_RUNS:
             return "too_few_runs"
+        if not self.candidate:
+            return "run_too_short" if self.ended else "run_in_progress"
         if not self.coverage.compared:
             return "no_common_stratum"
         levels = [change for change in self.changes if isinstance(change, LevelChange)]
@@ -250,7 +248,7 @@ class RunComparison:
     @property
     def missing_runs(self) -> int:
         """Number of runs of earlier versions that are missing."""
-        known = self.compared_runs if self.candidate else len(self.baseline)
+        known = self.compared_runs if self.candidate and self.changes else len(self.baseline)
         return max(LEAST_RUNS - known, 0)
 
     @property

@@ -11,11 +11,13 @@ from dataclasses import replace
 
 from dashboard.regressions.judge.certain_facts import CertainFact
 from dashboard.regressions.judge.evidence import limit_dots
+from dashboard.regressions.judge.inputs import CellKey, stratum_name
 from dashboard.regressions.judge.pooled_estimate import log_to_change
 from dashboard.regressions.judge.result import (
     Confidence,
     Evidence,
     NextStep,
+    NotCompared,
     Outcome,
     RunsCompared,
     RunSummary,
@@ -23,7 +25,7 @@ from dashboard.regressions.judge.result import (
 from dashboard.regressions.judge.runs.comparison import RunComparison
 from dashboard.regressions.judge.runs.evidence import build_run_evidence, count_steady_minutes
 from dashboard.regressions.judge.runs.level_change import LevelChange
-from dashboard.regressions.judge.runs.run import SteadyRun
+from dashboard.regressions.judge.runs.run import SteadyRun, key_of
 from dashboard.regressions.judge.verdict_policy import Verdict
 
 SEVERITY: tuple[Verdict, ...] = ("not_enough_data", "healthy", "watch", "roll_back")
@@ -57,7 +59,10 @@ def apply_runs(outcome: Outcome, runs: RunComparison) -> Outcome:
         ),
         next_step=find_next_step(runs) if verdict in ("not_enough_data", "watch") else None,
         evidence=rows + processes,
-        not_compared=tuple(item for item in outcome.not_compared if item.share is None),
+        not_compared=(
+            *list_unmatched(runs),
+            *(item for item in outcome.not_compared if item.share is None),
+        ),
         mix_shift=(),
         confidence=Confidence(settings.roll_back_alpha, settings.watch_alpha, runs.tests),
         transitions=(
@@ -125,6 +130,26 @@ def find_visible(runs: RunComparison) -> float | None:
             saved = (1.0 / count - 1.0 / (count + 1)) / 2
             found.append(log_to_change(margin * math.sqrt(max(base - saved, 0.0) / base)))
     return max(found, default=None)
+
+
+def list_unmatched(runs: RunComparison) -> list[NotCompared]:
+    """The candidate's cells without a run of the baseline, the largest share first."""
+    known = {key_of(row) for steady in runs.baseline for row in steady.rows}
+    strata = {(region, stratum) for region, (stratum, _) in known}
+    calls: dict[tuple[str, CellKey], int] = {}
+    for steady in runs.candidate:
+        for row in steady.rows:
+            calls[key_of(row)] = calls.get(key_of(row), 0) + row.calls
+    found = [
+        NotCompared(
+            " · ".join(part for part in (region, stratum_name(stratum), bucket) if part),
+            "no_baseline_in_bucket" if (region, stratum) in strata else "no_baseline_in_stratum",
+            count / sum(calls.values()),
+        )
+        for (region, (stratum, bucket)), count in calls.items()
+        if (region, (stratum, bucket)) not in known
+    ]
+    return sorted(found, key=lambda item: (-(item.share or 0.0), item.what))
 
 
 def summarize_runs(runs: RunComparison) -> RunsCompared:

@@ -2,7 +2,8 @@
 
 Algorithm: the marginal standard error rule (MSER) for the warm-up of a simulation. Of the starts
 within the first third of a run, it takes the one after which the mean level has the smallest
-standard error, `sum((level - mean)^2) / n^2`.
+squared standard error, `sum((level - mean)^2) / n^2`. An earlier start with nearly the same error
+is preferred, because minutes without warm-up differ by chance.
 
 Invariants:
 
@@ -29,6 +30,8 @@ RUN_MINUTES = 60
 """Minutes of a run that are compared."""
 LOOK_MINUTES = (5, 10, 20, 40)
 """Steady minutes after which a run that continues is compared."""
+NEARLY = 1.25
+"""Factor to the smallest error within which the earliest start is taken."""
 SESSION_MINUTES = 60
 """Runs of one version that start within this time share the state of their machines."""
 
@@ -62,10 +65,9 @@ class SteadyRun(NamedTuple):
 
 def count_unsettled(levels: Sequence[float]) -> int:
     """Number of first minutes to exclude, at most a third of all."""
-    most = len(levels) // 3
-    return min(
-        range(1, most + 1), key=lambda start: (compute_mser(levels[start:]), start), default=0
-    )
+    errors = {start: compute_mser(levels[start:]) for start in range(1, len(levels) // 3 + 1)}
+    least = min(errors.values(), default=0.0)
+    return next((start for start, error in errors.items() if error <= NEARLY * least), 0)
 
 
 def compute_mser(levels: Sequence[float]) -> float:
@@ -87,19 +89,27 @@ def take_steady_part(run: Run, max_age: int | None = None) -> SteadyRun | None:
     if not minutes:
         return None
     if run.ended:
-        return _cut(run, by_minute, minutes)
+        return _cut(run, by_minute, minutes, _count_unsettled_minutes(by_minute, minutes))
     for look in reversed(LOOK_MINUTES):
         for count in range(look + 1, min(len(minutes), look + look // 2 + 2) + 1):
-            found = _cut(run, by_minute, minutes[:count])
-            if found.minutes >= look:
-                return found
+            excluded = _count_unsettled_minutes(by_minute, minutes[:count])
+            if count - excluded >= look:
+                return _cut(run, by_minute, minutes[: excluded + look], excluded)
     return None
 
 
+def _count_unsettled_minutes(
+    by_minute: Mapping[int, Sequence[InstanceMinute]], minutes: Sequence[int]
+) -> int:
+    return count_unsettled(list_levels([by_minute[minute] for minute in minutes]))
+
+
 def _cut(
-    run: Run, by_minute: Mapping[int, Sequence[InstanceMinute]], minutes: Sequence[int]
+    run: Run,
+    by_minute: Mapping[int, Sequence[InstanceMinute]],
+    minutes: Sequence[int],
+    excluded: int,
 ) -> SteadyRun:
-    excluded = count_unsettled(list_levels([by_minute[minute] for minute in minutes]))
     kept = minutes[excluded:]
     rows = tuple(row for minute in kept for row in by_minute[minute])
     return SteadyRun(run, rows, excluded, len(kept), minutes[-1] - run.first_minute + 1)

@@ -11,6 +11,13 @@ from dashboard.regressions.judge.inputs import Layout
 from dashboard.regressions.judge.result import Evidence, NextStep, NotCompared, Outcome
 from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.text.drift import describe_drift
+from dashboard.regressions.judge.text.runs import (
+    ONE_MORE_RUN,
+    is_single_run,
+    more_runs_phrase,
+    name_baseline,
+    run_reasons,
+)
 from dashboard.regressions.judge.text.sentences import (
     capitalize,
     orient_change,
@@ -44,6 +51,7 @@ LAYOUT_PHRASES: dict[Layout, str] = {
     "day_before": f" on the same hosts 24{SPACE}h earlier",
     "past_by_load": " on the same hosts earlier, adjusted for load,",
     "last_day": " on its last day",
+    "run_against_run": "",
 }
 
 
@@ -102,6 +110,7 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
         if metric.kind in ("latency", "level")
     )
     worst = magnitude(max(bounds.values(), default=0.0))
+    baseline = name_baseline(outcome, baseline)
     against = describe_baseline(baseline, outcome.layouts).rstrip(",")
     sentence = (
         f"No regression above {worst} in {format_minutes(outcome.look or 0)} compared with "
@@ -200,6 +209,7 @@ def drivers_phrase(
     outcome: Outcome, baseline: str, say_minute: Callable[[int], str], cause: str | None
 ) -> str:
     """The levels that changed most, and the calls that explain them."""
+    baseline = name_baseline(outcome, baseline)
     rows = [row for row in outcome.evidence if row.drives]
     levels = sorted(
         (row for row in rows if not is_count(row)),
@@ -296,6 +306,7 @@ def instances_phrase(row: Evidence) -> str:
     """The number of affected candidate instances."""
     count, total = row.affected_instances, row.candidate_instances
     unit = "host" if row.layouts[:1] in (("day_before",), ("past_by_load",)) else "instance"
+    unit = "run" if row.layouts[:1] == ("run_against_run",) else unit
     if count == total:
         return f"its only {unit}" if total == 1 else f"all {total} {unit}s"
     return f"{count} of {total} {unit}s" if count else f"average over {total} {unit}s"
@@ -322,6 +333,8 @@ def watch_sentence(
         so = "more evidence is needed to roll back" if hard else NO_ROLLBACK_ALONE
         if hard and all(row.alone for row in hard):
             so = "one instance accounts for nearly all of it: check its host first"
+        if hard and is_single_run(outcome):
+            so = ONE_MORE_RUN
         return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; {so}."
     news = next((fact for fact in outcome.facts if fact.severity == "watch"), None)
     if news:
@@ -376,7 +389,9 @@ def not_enough_sentence(
     outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str]
 ) -> str:
     """The missing data, the detectable change, and the cheapest next step."""
+    baseline = name_baseline(outcome, baseline)
     missing = {
+        **run_reasons(outcome, candidate),
         "no_candidate": f"{candidate} has not reported a call yet.",
         "silent": f"{candidate} has been silent since "
         f"{say_minute(outcome.last_candidate_minute or outcome.minute)}.",
@@ -440,6 +455,8 @@ def next_step_phrase(step: NextStep) -> str:
             else ""
         )
         return f"Add {step.count} {step.arm} instances on {step.stratum}{visible}."
+    if step.kind == "add_runs":
+        return more_runs_phrase(step)
     if step.kind == "run_side_by_side":
         where = f" on {step.stratum}" if step.stratum else ""
         return f"Keep a baseline instance running{where} alongside the candidate for an hour."
