@@ -17,6 +17,7 @@ UNDECIDED = {
     "one_sided": "one version does not report it",
     "too_few_calls": "too few calls per minute",
     "bucket_too_wide": "the engine's histogram bucket is wider than the difference",
+    "too_few_runs": "too few runs of earlier versions",
 }
 """Why a metric that both versions report has no change."""
 

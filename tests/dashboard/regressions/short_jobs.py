@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from dashboard.regressions.judge.inputs import Arm, InstanceMinute
 from dashboard.regressions.judge.runs.run import Run
 
-CROWDED_CPU = (9.829, 9.829, 8.894, 9.868, 10.335, 10.088, 9.987, 10.403, 9.992, 12.278, 9.951)
-CROWDED_CPU += (10.062, 11.793, 10.112)
+CROWDED_CPU: tuple[float, ...] = (
+    *(9.829, 9.829, 8.894, 9.868, 10.335, 10.088, 9.987),
+    *(10.403, 9.992, 12.278, 9.951, 10.062, 11.793, 10.112),
+)
 """p50 in ms of 14 processes of torch.compile that followed each other on a CPU which another job
 shared."""
-H200 = (4.92, 4.834, 4.744, 4.898, 4.758, 4.761, 4.842, 4.762, 4.919, 4.934, 4.793, 4.919, 4.92)
-H200 += (4.914,)
+H200: tuple[float, ...] = (
+    *(4.92, 4.834, 4.744, 4.898, 4.758, 4.761, 4.842),
+    *(4.762, 4.919, 4.934, 4.793, 4.919, 4.92, 4.914),
+)
 """The same on an H200."""
 
 

@@ -131,18 +131,18 @@ def test_the_verdict_holds_until_the_deployment_is_no_longer_evaluated(
 
 def test_a_rolled_back_commit_is_in_no_baseline(commits: Commits) -> None:
     commits(12)
-    bad = Verdict.objects.filter(deployment__version__name="commit-11").first()
-    deployment = Deployment.objects.get(version__name="commit-11")
-    if bad is None:
-        bad = Verdict(
-            project_id=deployment.project_id, deployment=deployment, evidence={}, minute=0
-        )
-        bad.created_at = clock.now()
-    bad.kind = "roll_back"
-    bad.save()
+    deployment = Deployment.objects.get(version__name="commit-05")
+    Verdict.objects.create(
+        project_id=deployment.project_id,
+        deployment=deployment,
+        kind="roll_back",
+        evidence={},
+        minute=deployment.last_minute,
+        created_at=clock.now(),
+    )
     deployments_judge_again()
     versions = current().evidence["runs"]["versions"]
-    assert "commit-11" not in versions and "commit-10" in versions
+    assert "commit-05" not in versions and "commit-04" in versions
 
 
 def test_an_ended_run_passes_the_gate(commits: Commits, time_is: Clock) -> None:

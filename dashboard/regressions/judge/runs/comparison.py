@@ -6,8 +6,8 @@ levels of a region count as two tests, because call time, throughput and p99 mov
 without an event cannot be wrong and is no test.
 
 - ROLL BACK: a hard metric is worse by its smallest effect, with confidence, in at least
-  ROLL_BACK_RUNS runs of which no single one accounts for the change; or in one run that is above
-  every run of the baseline by the same margin.
+  ROLL_BACK_RUNS runs, and no single run accounts for the change; or in one run that is above every
+  run of the baseline by the same margin.
 - WATCH: the same with the confidence of WATCH, or too few of the calls can be compared.
 - HEALTHY: every hard metric rules out the tolerated change.
 - NOT ENOUGH DATA: everything else, with the number of missing runs.
@@ -30,7 +30,13 @@ from dashboard.regressions.judge.call_metrics import wall_middle
 from dashboard.regressions.judge.region_state import decides
 from dashboard.regressions.judge.runs.count_change import CountChange, compare_counts
 from dashboard.regressions.judge.runs.level_change import LevelChange, compare_levels
-from dashboard.regressions.judge.runs.run import Run, assign_sessions, key_of, take_steady_part
+from dashboard.regressions.judge.runs.run import (
+    Run,
+    SteadyRun,
+    assign_sessions,
+    key_of,
+    take_steady_part,
+)
 from dashboard.regressions.judge.settings import RatioMetric, Settings
 from dashboard.regressions.judge.verdict_policy import Verdict
 
@@ -39,8 +45,8 @@ LEAST_RUNS = 5
 ROLL_BACK_RUNS = 2
 """Runs of the candidate from which a change counts without being above every earlier run."""
 RUN_LOOKS = 2
-"""Number of looks that share the error budget. The later looks at a run contain the earlier ones,
-so they are about two independent ones."""
+"""Number of looks that share the error budget. A later look contains the minutes of the earlier
+ones, so all of them count as two."""
 LEVEL_TESTS = 2
 
 RunReason = Literal[
@@ -235,7 +241,21 @@ class RunComparison:
         if max(change.baseline_runs for change in leading) < LEAST_RUNS:
             return "too_few_runs"
         hard = [change for change in self.judged if change.metric.hard]
-        return "" if all(self.is_tolerable(change) for change in hard) else "not_within_bound"
+        well = all(self.is_tolerable(change) for change in hard) and not self.is_one_sided
+        return "" if well else "not_within_bound"
+
+    @property
+    def is_one_sided(self) -> bool:
+        """True if the baseline reports a hard level in a region and the candidate does not."""
+        return any(
+            _reports(metric, change.region, self.baseline)
+            and not _reports(metric, change.region, self.candidate)
+            for change in self.judged
+            if change.metric.leads
+            for metric in self.settings.metrics
+            if isinstance(metric, RatioMetric) and metric.hard and not metric.muted
+            if not metric.instead_of
+        )
 
     @property
     def compared_runs(self) -> int:
@@ -256,3 +276,12 @@ class RunComparison:
         """The earlier versions, newest first."""
         runs = sorted(self.baseline, key=lambda steady: -steady.run.first_minute)
         return tuple(dict.fromkeys(steady.run.version for steady in runs))
+
+
+def _reports(metric: RatioMetric, region: str, runs: Sequence[SteadyRun]) -> bool:
+    """True if a run has this level in the region."""
+    return any(
+        row.region == region and metric.samples(row) > 0 and metric.value(row) is not None
+        for steady in runs
+        for row in steady.rows
+    )

@@ -67,16 +67,18 @@ class CountChange:
             rate.delta + rate.margin(tail), self.metric
         )
 
-    def is_beyond_every_run(self) -> bool:
-        """True if each candidate run has a share that matters compared with the baseline's highest
-        run."""
-        base = max((run.share for run in self.runs if run.arm == "baseline"), default=0.0)
-        metric = self.metric
-        return all(
-            run.share >= metric.times * base and run.share - base >= metric.points
-            for run in self.runs
-            if run.arm == "candidate"
+    def is_higher(self, run: RunCount, base: float) -> bool:
+        """True if a run of the candidate has a share that matters compared with this one."""
+        return (
+            run.arm == "candidate"
+            and run.share >= self.metric.times * base
+            and run.share - base >= self.metric.points
         )
+
+    def is_beyond_every_run(self) -> bool:
+        """True if each candidate run matters compared with the baseline's highest run."""
+        base = max((run.share for run in self.runs if run.arm == "baseline"), default=0.0)
+        return all(self.is_higher(run, base) for run in self.runs if run.arm == "candidate")
 
 
 def compare_counts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from dashboard.regressions.judge.count_evidence import NO_INTERVAL, rate_label
 from dashboard.regressions.judge.explained_by import attribute_causes
@@ -19,6 +20,8 @@ from dashboard.regressions.judge.result import (
 from dashboard.regressions.judge.runs.comparison import LEAST_RUNS, Change, RunComparison
 from dashboard.regressions.judge.runs.count_change import CountChange
 from dashboard.regressions.judge.runs.level_change import LevelChange
+
+Row = dict[str, Any]
 
 
 def build_run_evidence(runs: RunComparison) -> list[Evidence]:
@@ -44,49 +47,52 @@ def _drives(runs: RunComparison, change: Change) -> bool:
     return runs.verdict == "watch" and runs.leans(change)
 
 
+def _build_heading(runs: RunComparison, change: Change, label: Label, reason: Reason) -> Row:
+    """The fields that rows of levels and of counts share."""
+    metric, drives = change.metric, _drives(runs, change)
+    return {
+        "metric": metric.name,
+        "region": change.region,
+        "unit": metric.unit,
+        "label": label,
+        "reason": reason,
+        "judged": runs.is_judged(change),
+        "hard": metric.hard,
+        "drives": drives,
+        "since": find_first_minute(runs) if label == "REGRESSED" or drives else None,
+        "tolerated": metric.tolerated,
+        "baseline_instances": change.baseline_runs,
+        "candidate_instances": change.candidate_runs,
+        "matched_minutes": count_steady_minutes(runs),
+        "layouts": ("run_against_run",),
+        "muted": metric.muted,
+    }
+
+
+def _build_interval(delta: float, margin: float, bound: float) -> Row:
+    """The change with its interval and bound, as relative changes."""
+    return {
+        "change": log_to_change(delta),
+        "low": log_to_change(delta - margin),
+        "high": log_to_change(delta + margin),
+        "bound": log_to_change(delta + bound),
+        "smallest_visible": log_to_change(margin),
+    }
+
+
 def _level_row(runs: RunComparison, change: LevelChange) -> Evidence:
     metric, margin = change.metric, change.margin(runs.tail(runs.settings.roll_back_alpha))
     label, reason = _level_label(runs, change, margin)
-    effect = math.log1p(metric.smallest_effect)
-    affected = {
-        run
-        for group in change.groups
-        for run, value in group.candidate.items()
-        if value - group.baseline_mean >= effect
-    }
-    hidden = change.is_within_bucket
-    sign, bound = metric.worse, change.margin(runs.settings.healthy_alpha)
-    interval = (
-        NO_INTERVAL
-        if hidden
-        else {
-            "change": log_to_change(change.delta),
-            "low": log_to_change(change.delta - margin),
-            "high": log_to_change(change.delta + margin),
-            "bound": log_to_change(change.delta + bound),
-            "smallest_visible": log_to_change(margin),
-        }
-    )
+    hidden, sign = change.is_within_bucket, metric.worse
+    bound = change.margin(runs.settings.healthy_alpha)
     return Evidence(
-        metric=metric.name,
-        region=change.region,
-        unit=metric.unit,
-        label=label,
-        reason=reason,
-        judged=runs.is_judged(change),
-        hard=metric.hard,
-        drives=_drives(runs, change),
-        since=find_first_minute(runs) if label == "REGRESSED" or _drives(runs, change) else None,
+        **_build_heading(runs, change, label, reason),
+        **(NO_INTERVAL if hidden else _build_interval(change.delta, margin, bound)),
         baseline=None if hidden else log_to_level(sign * change.level),
         candidate=None if hidden else log_to_level(sign * (change.level + change.delta)),
-        **interval,
         smallest_effect=metric.smallest_effect,
-        tolerated=metric.tolerated,
         worse=metric.worse,
-        baseline_instances=change.baseline_runs,
-        candidate_instances=change.candidate_runs,
-        affected_instances=len(affected),
-        matched_minutes=count_steady_minutes(runs),
+        affected_instances=_count_affected(change),
         strata_agreeing=sum(group.delta * change.delta > 0 for group in change.groups),
         strata=tuple(
             StratumChange(
@@ -97,11 +103,22 @@ def _level_row(runs: RunComparison, change: LevelChange) -> Evidence:
             )
             for group in change.groups
         ),
-        layouts=("run_against_run",),
         causes={},
         dots=_level_dots(runs, change),
-        muted=metric.muted,
         alone=label == "REGRESSED" and change.is_alone,
+    )
+
+
+def _count_affected(change: LevelChange) -> int:
+    """Number of the candidate's runs at least the smallest effect above the baseline's mean."""
+    effect = math.log1p(change.metric.smallest_effect)
+    return len(
+        {
+            run
+            for group in change.groups
+            for run, value in group.candidate.items()
+            if value - group.baseline_mean >= effect
+        }
     )
 
 
@@ -143,54 +160,19 @@ def _level_dots(runs: RunComparison, change: LevelChange) -> tuple[Dot, ...]:
 def _count_row(runs: RunComparison, change: CountChange) -> Evidence:
     metric, rate = change.metric, change.rate
     margin = rate.margin(runs.tail(runs.settings.roll_back_alpha))
-    enough = change.baseline_runs >= LEAST_RUNS
-    label: Label = "NOT ENOUGH DATA"
-    reason: Reason = "too_few_runs"
-    if enough:
-        label, reason = (
-            ("REGRESSED", "") if runs.is_regressed(change) else rate_label(metric, rate, margin)
-        )
-    interval = (
-        {
-            "change": log_to_change(rate.delta),
-            "low": log_to_change(rate.delta - margin),
-            "high": log_to_change(rate.delta + margin),
-            "bound": log_to_change(rate.delta + rate.margin(runs.settings.healthy_alpha)),
-            "smallest_visible": log_to_change(margin),
-        }
-        if rate.base_events
-        else NO_INTERVAL
-    )
-    affected = {
-        run.unit
-        for run in change.runs
-        if run.arm == "candidate"
-        and run.share >= metric.times * rate.baseline
-        and run.share - rate.baseline >= metric.points
-    }
+    bound = rate.margin(runs.settings.healthy_alpha)
+    label, reason = _count_label(runs, change, margin)
+    affected = {run.unit for run in change.runs if change.is_higher(run, rate.baseline)}
     return Evidence(
-        metric=metric.name,
-        region=change.region,
-        unit=metric.unit,
-        label=label,
-        reason=reason,
-        judged=runs.is_judged(change),
-        hard=metric.hard,
-        drives=_drives(runs, change),
-        since=find_first_minute(runs) if label == "REGRESSED" or _drives(runs, change) else None,
+        **_build_heading(runs, change, label, reason),
+        **(_build_interval(rate.delta, margin, bound) if rate.base_events else NO_INTERVAL),
         baseline=rate.baseline,
         candidate=rate.share,
-        **interval,
         smallest_effect=metric.times - 1.0,
-        tolerated=metric.tolerated,
         worse=1,
-        baseline_instances=change.baseline_runs,
-        candidate_instances=change.candidate_runs,
         affected_instances=len(affected),
-        matched_minutes=count_steady_minutes(runs),
         strata_agreeing=0,
         strata=(),
-        layouts=("run_against_run",),
         causes=change.causes,
         dots=sort_dots(
             [
@@ -198,11 +180,18 @@ def _count_row(runs: RunComparison, change: CountChange) -> Evidence:
                 for run in change.runs
             ]
         ),
-        muted=metric.muted,
         rule="rate" if label == "REGRESSED" else "",
         times=metric.times,
         points=metric.points,
     )
+
+
+def _count_label(runs: RunComparison, change: CountChange, margin: float) -> tuple[Label, Reason]:
+    if change.baseline_runs < LEAST_RUNS:
+        return "NOT ENOUGH DATA", "too_few_runs"
+    if runs.is_regressed(change):
+        return "REGRESSED", ""
+    return rate_label(change.metric, change.rate, margin)
 
 
 def find_first_minute(runs: RunComparison) -> int:

@@ -40,7 +40,7 @@ SESSION_MINUTES = 60
 class Run:
     """A process or job with its closed minutes, outermost regions only.
 
-    `unit` is the name that evidence shows. `ended` is True if no more minutes are expected.
+    `unit` is the name that evidence shows. `ended` is True if no further minutes are expected.
     """
 
     unit: str

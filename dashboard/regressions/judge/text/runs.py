@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dashboard.regressions.judge.result import NextStep, Outcome, RunsCompared
+from dashboard.regressions.judge.runs.comparison import LEAST_RUNS
 from dashboard.vocabulary.numbers import SPACE, magnitude, plural
-
-ONE_MORE_RUN = "run it once more to confirm"
 
 
 def describe_runs(runs: RunsCompared) -> str:
@@ -21,19 +20,22 @@ def name_baseline(outcome: Outcome, baseline: str) -> str:
     return describe_runs(outcome.runs) if outcome.runs and outcome.runs.versions else baseline
 
 
-def is_single_run(outcome: Outcome) -> bool:
-    """True if runs are compared and the version has only one."""
-    return (
-        bool(outcome.runs)
-        and sum(run.arm == "candidate" for run in (outcome.runs.runs if outcome.runs else ())) == 1
-    )
+def describe_missing_proof(outcome: Outcome) -> str:
+    """What a change of runs lacks for ROLL BACK; empty if runs are not compared."""
+    if outcome.runs is None:
+        return ""
+    if sum(run.arm == "candidate" for run in outcome.runs.runs) == 1:
+        return "run it once more to confirm"
+    if all(row.alone for row in outcome.evidence if row.drives and row.hard):
+        return "one run accounts for most of it: run it once more"
+    return "more evidence is needed to roll back"
 
 
 def run_reasons(outcome: Outcome, candidate: str) -> dict[str, str]:
-    """What is missing for a comparison of runs, by reason."""
+    """The data that a comparison of runs lacks, by reason."""
     if outcome.runs is None:
         return {}
-    known = sum(run.arm == "baseline" for run in outcome.runs.runs)
+    known = LEAST_RUNS - outcome.runs.missing
     only = f"Only {plural(known, 'run')} of" if known else "No run of"
     return {
         "too_few_runs": f"{only} earlier versions can be compared with {candidate}.",

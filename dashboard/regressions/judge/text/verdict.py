@@ -12,8 +12,7 @@ from dashboard.regressions.judge.result import Evidence, NextStep, NotCompared, 
 from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.text.drift import describe_drift
 from dashboard.regressions.judge.text.runs import (
-    ONE_MORE_RUN,
-    is_single_run,
+    describe_missing_proof,
     more_runs_phrase,
     name_baseline,
     run_reasons,
@@ -333,8 +332,7 @@ def watch_sentence(
         so = "more evidence is needed to roll back" if hard else NO_ROLLBACK_ALONE
         if hard and all(row.alone for row in hard):
             so = "one instance accounts for nearly all of it: check its host first"
-        if hard and is_single_run(outcome):
-            so = ONE_MORE_RUN
+        so = (describe_missing_proof(outcome) or so) if hard else so
         return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; {so}."
     news = next((fact for fact in outcome.facts if fact.severity == "watch"), None)
     if news:
@@ -345,7 +343,8 @@ def watch_sentence(
     share = percent(outcome.comparable_share or 0.0)
     most = outcome.not_compared[0] if outcome.not_compared else None
     why = f": {not_compared_phrase(most)}" if most else ""
-    return f"only {share} of {candidate}'s calls can be compared with {baseline}{why}."
+    against = name_baseline(outcome, baseline)
+    return f"only {share} of {candidate}'s calls can be compared with {against}{why}."
 
 
 def drift_phrase(
