@@ -35,26 +35,32 @@ def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) ->
         other for other in earlier if kinds.get(other.pk) != VerdictKind.ROLL_BACK
     ] or earlier
     beside = [other for other in earlier if other.last_minute >= deployment.started_minute]
-    if not beside:
-        earlier = [
-            other
-            for other in earlier
-            if other.version_id != deployment.version_id
-            or other.last_minute - other.started_minute >= SHORT_MINUTES
-        ] or earlier
     if len(beside) <= 1:
         # The newest deployment may be a canary that stopped long ago. The deployment that ran until
         # now is the one that the candidate replaced.
         return (
             beside[0]
             if beside
-            else max(earlier, key=lambda other: (other.last_minute, other.started_minute))
+            else max(
+                list_other_jobs(deployment, earlier),
+                key=lambda other: (other.last_minute, other.started_minute),
+            )
         )
     sound = [other for other in beside if kinds.get(other.pk) == VerdictKind.HEALTHY]
     if sound:
         return sound[-1]
     calls = count_calls_before(deployment, beside)
     return max(beside, key=lambda other: (calls.get(other.version_id, 0), other.started_minute))
+
+
+def list_other_jobs(deployment: Deployment, earlier: Sequence[Deployment]) -> list[Deployment]:
+    """The earlier deployments without runs of the same version as a short job, if others exist."""
+    return [
+        other
+        for other in earlier
+        if other.version_id != deployment.version_id
+        or other.last_minute - other.started_minute >= SHORT_MINUTES
+    ] or list(earlier)
 
 
 def count_calls_before(deployment: Deployment, others: Sequence[Deployment]) -> dict[int, int]:

@@ -14,7 +14,7 @@ has the newest MOST_RUNS runs of the last MAX_AGE_DAYS days:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import cast
@@ -71,8 +71,13 @@ def read_run_comparison(
         return None
     versions = list_versions(deployment, baseline, earlier)
     found = _list(deployment, [id for id in versions if id != baseline.version_id], now_minute)
-    chosen, same_host = choose_runs(own, before, found, baseline.started_minute)
-    return _build(comparison, deployment, baseline, own, chosen, same_host, versions, now_minute)
+    chosen, same_host = choose_runs(own, before, found)
+    sides: list[tuple[Arm, StoredRun]] = [
+        *(("baseline", run) for run in chosen),
+        *(("candidate", run) for run in own),
+    ]
+    names = versions | {deployment.version_id: deployment.version.name}
+    return _build(comparison, deployment, baseline, sides, same_host, names, now_minute)
 
 
 def is_short(runs: Collection[StoredRun]) -> bool:
@@ -127,10 +132,7 @@ def list_bad_versions(deployments: Iterable[Deployment]) -> set[int]:
 
 
 def choose_runs(
-    own: Sequence[StoredRun],
-    before: Sequence[StoredRun],
-    found: Sequence[StoredRun],
-    since_minute: int,
+    own: Sequence[StoredRun], before: Sequence[StoredRun], found: Sequence[StoredRun]
 ) -> tuple[list[StoredRun], bool]:
     """The runs of the baseline, newest first, and whether all of them are on the candidate's hosts.
     Runs that continue are not in the baseline."""
@@ -175,17 +177,41 @@ def _build(
     comparison: Comparison,
     deployment: Deployment,
     baseline: Deployment,
-    own: Sequence[StoredRun],
-    chosen: Sequence[StoredRun],
+    sides: Sequence[tuple[Arm, StoredRun]],
     same_host: bool,
-    versions: dict[int, str],
+    names: Mapping[int, str],
     now_minute: int,
 ) -> RunComparison:
-    names = versions | {deployment.version_id: deployment.version.name}
-    sides: list[tuple[Arm, StoredRun]] = [
-        *(("baseline", run) for run in chosen),
-        *(("candidate", run) for run in own),
-    ]
+    by_unit = _read_rows(deployment, baseline, sides, now_minute)
+    runs = name_runs(
+        [
+            Run(
+                run.unit,
+                names[run.version_id],
+                arm,
+                run.first_minute,
+                run.ended,
+                tuple(by_unit.get(run.unit, ())),
+                run.host,
+            )
+            for arm, run in sides
+        ]
+    )
+    return RunComparison(
+        [run for run in runs if run.arm == "candidate"],
+        [run for run in runs if run.arm == "baseline"],
+        comparison.settings,
+        same_host=same_host,
+    )
+
+
+def _read_rows(
+    deployment: Deployment,
+    baseline: Deployment,
+    sides: Sequence[tuple[Arm, StoredRun]],
+    now_minute: int,
+) -> dict[str, list[InstanceMinute]]:
+    """The rows of each run, without minutes under a command of the kill switch."""
     rows = read_run_minutes(
         project_id=deployment.project_id,
         environment=deployment.environment,
@@ -200,29 +226,11 @@ def _build(
         from_minute=min(run.first_minute for _, run in sides),
         to_minute=now_minute,
     )
-    by_unit: dict[str, list[InstanceMinute]] = {}
+    found: dict[str, list[InstanceMinute]] = {}
     for row in align_agents(rows):
         if row.outermost and row.minute not in switched.get(str(row.instance), ()):
-            by_unit.setdefault(str(row.unit), []).append(row)
-    runs = [
-        Run(
-            run.unit,
-            names[run.version_id],
-            arm,
-            run.first_minute,
-            run.ended,
-            tuple(by_unit.get(run.unit, ())),
-            run.host,
-        )
-        for arm, run in sides
-    ]
-    runs = name_runs(runs)
-    return RunComparison(
-        [run for run in runs if run.arm == "candidate"],
-        [run for run in runs if run.arm == "baseline"],
-        comparison.settings,
-        same_host=same_host,
-    )
+            found.setdefault(str(row.unit), []).append(row)
+    return found
 
 
 def align_agents(rows: Sequence[JudgedMinute]) -> list[InstanceMinute]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 NOT_COMPARED = {
     "no_baseline_in_stratum": "no baseline on the same GPU type, mode and world size",
     "no_baseline_in_bucket": "no baseline call of the same shape in the same minutes",
+    "no_run_in_bucket": "no earlier run of the same shape",
     "too_few_calls": "too few calls to compare",
     "one_sided": "not reported by both versions",
     "agents_differ": "not comparable: agent versions differ",

@@ -106,8 +106,7 @@ def evaluate_comparison(
 ) -> Outcome:
     """The outcome of a running comparison at `now_minute`, with the context of its instances."""
     settings, policy = comparison.settings, comparison.policy
-    # A short job that has ended is complete, not silent.
-    reason = "" if comparison.runs else find_reason(comparison, now_minute)
+    reason = find_reason(comparison, now_minute)
     stalled = comparison.stalls.facts(known.stalled_budget)
     facts = group_certain_facts(
         (*known.facts, *list_out_of_memory_facts(comparison.process), *stalled),
@@ -131,9 +130,7 @@ def evaluate_comparison(
         if verdict in ("not_enough_data", "watch")
         else None,
         evidence=tuple(rows),
-        confidence=Confidence(
-            settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons
-        ),
+        confidence=build_confidence(comparison),
         transitions=transitions,
         rows_ignored=rows_ignored,
         facts=facts,
@@ -141,6 +138,12 @@ def evaluate_comparison(
         drift=tuple(comparison.drifted()),
     )
     return apply_runs(outcome, comparison.runs) if comparison.runs else outcome
+
+
+def build_confidence(comparison: Comparison) -> Confidence:
+    """The intended confidence of the labels."""
+    settings = comparison.settings
+    return Confidence(settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons)
 
 
 def build_coverage(comparison: Comparison) -> dict[str, Any]:

@@ -41,6 +41,7 @@ Reason = Literal[
 NotComparedReason = Literal[
     "no_baseline_in_stratum",
     "no_baseline_in_bucket",
+    "no_run_in_bucket",
     "too_few_calls",
     "one_sided",
     "after_the_baseline_ended",

@@ -89,9 +89,9 @@ def list_runs(
     )
     values = rows.order_by("-first_minute", "instance_id").values_list(*_COLUMNS)[:limit]
     found = [_make_run(row[1], [row], now_minute) for row in values if not (row[4] > 1 and row[3])]
-    for (_, job), ranks in _group_by_job(values).items():
+    for (version_id, job), ranks in _group_by_job(values).items():
         for number, part in enumerate(_split_restarts(ranks)):
-            found.append(_make_run(f"job {job} {number}", part, now_minute))
+            found.append(_make_run(f"job {job} {version_id} {number}", part, now_minute))
     return sorted(found, key=lambda run: (-run.first_minute, run.unit))
 
 

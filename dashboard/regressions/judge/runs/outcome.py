@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from dashboard.regressions.judge.certain_facts import CertainFact
 from dashboard.regressions.judge.evidence import limit_dots
@@ -39,46 +40,57 @@ def apply_runs(outcome: Outcome, runs: RunComparison) -> Outcome:
     rows = tuple(limit_dots(row) for row in build_run_evidence(runs))
     if verdict != runs.verdict:
         rows = tuple(replace(row, drives=False) for row in rows)
-    since = outcome.since if verdict == apart != "not_enough_data" else find_last_minute(runs)
-    settings, bounds = runs.settings, find_bounds(runs) if verdict == "healthy" else {}
+    known = apart if verdict == apart != "not_enough_data" else None
+    since = outcome.since if known else find_last_minute(runs) or outcome.deployed_minute
     return replace(
         outcome,
         verdict=verdict,
-        since=since or outcome.deployed_minute,
+        since=since,
         reason=runs.reason if verdict == "not_enough_data" else "",
-        compared_minutes=count_steady_minutes(runs),
-        layouts=("run_against_run",),
-        comparable_share=runs.coverage.share,
-        bounds=bounds,
-        bound=max(bounds.values(), default=None),
-        look=count_steady_minutes(runs) if bounds else None,
-        next_look=None,
         smallest_visible=max(
             (row.smallest_visible for row in rows if row.judged and row.smallest_visible),
             default=None,
         ),
+        next_look=None,
         next_step=find_next_step(runs) if verdict in ("not_enough_data", "watch") else None,
         evidence=rows + processes,
-        not_compared=(
+        transitions=(
+            *outcome.transitions[:1],
+            *([(since, verdict)] if verdict != "not_enough_data" else []),
+        ),
+        **build_run_bounds(runs, verdict),
+        **build_run_coverage(outcome, runs),
+    )
+
+
+def build_run_bounds(runs: RunComparison, verdict: Verdict) -> dict[str, Any]:
+    """The fields of HEALTHY, and the intended confidence."""
+    settings, bounds = runs.settings, find_bounds(runs) if verdict == "healthy" else {}
+    return {
+        "bounds": bounds,
+        "bound": max(bounds.values(), default=None),
+        "look": count_steady_minutes(runs) if bounds else None,
+        "confidence": Confidence(settings.roll_back_alpha, settings.watch_alpha, runs.tests),
+    }
+
+
+def build_run_coverage(outcome: Outcome, runs: RunComparison) -> dict[str, Any]:
+    """The fields that describe the data behind the outcome."""
+    return {
+        "compared_minutes": count_steady_minutes(runs),
+        "layouts": ("run_against_run",),
+        "comparable_share": runs.coverage.share,
+        "not_compared": (
             *list_unmatched(runs),
             *(item for item in outcome.not_compared if item.share is None),
         ),
-        mix_shift=(),
-        confidence=Confidence(settings.roll_back_alpha, settings.watch_alpha, runs.tests),
-        transitions=(
-            *outcome.transitions[:1],
-            *(
-                [(since or outcome.deployed_minute, verdict)]
-                if verdict != "not_enough_data"
-                else []
-            ),
-        ),
-        low_adoption=False,
-        minor=(),
-        ended=(),
-        last_compared_minute=find_last_minute(runs),
-        runs=summarize_runs(runs),
-    )
+        "mix_shift": (),
+        "low_adoption": False,
+        "minor": (),
+        "ended": (),
+        "last_compared_minute": find_last_minute(runs),
+        "runs": summarize_runs(runs),
+    }
 
 
 def find_verdict_without_calls(outcome: Outcome, processes: tuple[Evidence, ...]) -> Verdict:
@@ -143,7 +155,7 @@ def list_unmatched(runs: RunComparison) -> list[NotCompared]:
     found = [
         NotCompared(
             " · ".join(part for part in (region, stratum_name(stratum), bucket) if part),
-            "no_baseline_in_bucket" if (region, stratum) in strata else "no_baseline_in_stratum",
+            "no_run_in_bucket" if (region, stratum) in strata else "no_baseline_in_stratum",
             count / sum(calls.values()),
         )
         for (region, (stratum, bucket)), count in calls.items()
