@@ -3,78 +3,32 @@ with the runs of earlier commits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-
 import pytest
-from compilewatch.wire.messages import VERSION, Request
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from dashboard.api.gate import GateResult, evaluate_gate
 from dashboard.common import clock
-from dashboard.demo.sender import build_past_reports
-from dashboard.demo.simulated_fleet import Fault, SimulatedInstance, build_fleet
+from dashboard.demo.simulated_fleet import Fault
 from dashboard.fleet.fold_service import end_stale_deployments, fold_all
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.comparison_cache import clear_comparisons
-from dashboard.regressions.judge_service import deployments_judge
-from dashboard.regressions.models import Comparison, Verdict
+from dashboard.regressions.due_deployments import list_deployments
+from dashboard.regressions.judge.settings import PRODUCTION
+from dashboard.regressions.judge_service import deployment_judge, deployments_judge
+from dashboard.regressions.models import BaselineChoice, Comparison, Verdict
 from dashboard.vocabulary.numbers import SPACE
+from tests.dashboard.regressions.benchmark_commits import (
+    RUN_MINUTES,
+    Commits,
+    commits,
+    current,
+)
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
 
+__all__ = ["commits"]
+
 pytestmark = pytest.mark.django_db
-
-RUN_MINUTES, EVERY_MINUTES = 6, 60
-Commits = Callable[..., Verdict]
-
-
-@pytest.fixture
-def commits(time_is: Clock, store_reports: Callable[..., None]) -> Iterator[Commits]:
-    """`commits(12, slower=1.2, runs=2)` runs the benchmark of 12 earlier commits and then of a
-    commit with this factor, and returns the verdict six minutes after its end."""
-    clear_comparisons()
-
-    def run(earlier: int, *, slower: float = 1.0, runs: int = 1) -> Verdict:
-        jobs = [
-            benchmark(f"commit-{number:02}", NOW_MINUTE - (earlier - number) * EVERY_MINUTES, run)
-            for number in range(earlier)
-            for run in range(1 + number % 2)
-        ]
-        jobs += [benchmark("new", NOW_MINUTE, run, slower) for run in range(runs)]
-        time_is.minute = NOW_MINUTE + runs * (RUN_MINUTES + 1) + 5
-        store_reports(
-            *(
-                Request(
-                    VERSION,
-                    clock.unix(),
-                    job.identity,
-                    [*build_past_reports(job, start_minute=NOW_MINUTE)],
-                )
-                for job in jobs
-            )
-        )
-        fold_all()
-        deployments_judge()
-        return current()
-
-    yield run
-    clear_comparisons()
-
-
-def benchmark(version: str, at: int, run: int, slower: float = 1.0) -> SimulatedInstance:
-    """A run of the benchmark of a commit; the first one begins at this minute."""
-    at += run * (RUN_MINUTES + 1)
-    model = build_fleet(judged_minutes=RUN_MINUTES)[0]
-    rollout = replace(
-        model.rollouts[0],
-        version=version,
-        since=NOW_MINUTE - at,
-        until=NOW_MINUTE - at - RUN_MINUTES,
-        instances=1,
-        fault=Fault(slower=slower),
-    )
-    found = SimulatedInstance(model, rollout, run, NOW_MINUTE)
-    found.identity = replace(found.identity, host="ci-runner")
-    return found
 
 
 def test_a_slower_commit_is_found_with_its_size(commits: Commits) -> None:
@@ -129,6 +83,32 @@ def test_the_verdict_holds_until_the_deployment_is_no_longer_evaluated(
     assert Deployment.objects.get(version__name="new").ended_minute is not None
 
 
+def test_a_frame_that_ran_eager_on_the_last_commit_is_no_news(commits: Commits) -> None:
+    fallback = Fault(frame="forward", file="model.py", line=7, guard="L['x'].size()[0] == 8")
+    verdict = commits(6, known=fallback)
+    (fact,) = verdict.evidence["facts"]
+    assert (fact["kind"], fact["severity"]) == ("latched_eager", "known")
+    assert verdict.kind == "healthy"
+
+
+def test_an_accepted_commit_begins_the_baseline(commits: Commits) -> None:
+    deployment = commits(12).deployment
+    accepted = Deployment.objects.get(version__name="commit-08")
+    BaselineChoice.objects.create(
+        project_id=deployment.project_id,
+        model_id=deployment.model_id,
+        environment=deployment.environment,
+        version_id=accepted.version_id,
+        kind="accept",
+        chosen_at=clock.now(),
+        chosen_by_name="admin",
+    )
+    deployments_judge_again()
+    assert set(current().evidence["runs"]["versions"]) == {
+        f"commit-{number:02}" for number in range(8, 12)
+    }
+
+
 def test_a_rolled_back_commit_is_in_no_baseline(commits: Commits) -> None:
     commits(12)
     deployment = Deployment.objects.get(version__name="commit-05")
@@ -166,6 +146,24 @@ def test_a_run_without_enough_earlier_runs_does_not_pass_and_does_not_wait(
     assert answer.reasons[0]["code"] == "too_few_runs"
 
 
+def test_more_earlier_commits_take_no_more_queries(commits: Commits) -> None:
+    deployment = commits(20).deployment
+    *earlier, _ = list_deployments(model_id=deployment.model_id, environment=deployment.environment)
+    counts = []
+    for some in (earlier[-14:], earlier):
+        clear_comparisons()
+        with CaptureQueriesContext(connection) as queries:
+            deployment_judge(
+                deployment=deployment,
+                earlier=some,
+                now_minute=deployment.last_minute + 6,
+                settings=PRODUCTION,
+            )
+        counts.append(len(queries))
+        assert len(current().evidence["runs"]["runs"]) == 21
+    assert counts[1] <= counts[0]
+
+
 def ask(verdict: Verdict) -> GateResult:
     """The answer of the gate on the new commit."""
     deployment = verdict.deployment
@@ -175,11 +173,6 @@ def ask(verdict: Verdict) -> GateResult:
         version="new",
         environment=deployment.environment,
     )
-
-
-def current() -> Verdict:
-    """The verdict on the new commit."""
-    return Verdict.objects.get(current=True, deployment__version__name="new")
 
 
 def deployments_judge_again() -> None:
