@@ -108,6 +108,23 @@ def test_errors_are_compared_as_rates_of_runs() -> None:
     ] == ["errors"]
 
 
+def test_gpu_time_decides_where_calls_return_early() -> None:
+    candidate, baseline = simulate_sequence(World(0.01, 0.01), 2, candidate_runs=2)
+    slower = [[add_gpu_time(run, 1.3) for run in candidate], [add_gpu_time(r) for r in baseline]]
+    comparison = RunComparison(*slower, PRODUCTION)
+    assert comparison.verdict == "roll_back"
+    judged = {change.metric.name for change in comparison.judged}
+    assert "gpu_p50" in judged and "p50" not in judged
+
+
+def add_gpu_time(run: Run, factor: float = 1.0) -> Run:
+    """The run with a GPU time of twice the call time."""
+    rows = tuple(
+        replace(row, gpu_p50=2.0 * factor * (row.p50 or 0.0), gpu_count=50) for row in run.rows
+    )
+    return replace(run, rows=rows)
+
+
 def test_warm_up_ends_when_levels_settle_within_a_third_of_the_run() -> None:
     assert count_unsettled([0.5, 0.0, 0.01, 0.0, 0.01, 0.0]) == 1
     assert count_unsettled([0.5, 0.4, 0.01, 0.0, 0.01, 0.0]) == 2

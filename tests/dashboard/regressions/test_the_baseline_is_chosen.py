@@ -160,6 +160,8 @@ def test_an_earlier_short_job_of_the_same_version_is_not_its_baseline(
 ) -> None:
     other = deployed(model, "1", start=START - 400, last=START - 390)
     same = deployed(model, "2", start=START - 200, last=START - 190)
+    same.ended_minute = same.last_minute
+    same.save()
     again = deployed(model, "2", start=START, last=START + 10)
     assert select_baseline(deployment=again, earlier=[other, same]) == other
     assert select_baseline(deployment=again, earlier=[same]) == same

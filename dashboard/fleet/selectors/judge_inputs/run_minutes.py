@@ -27,7 +27,7 @@ from dashboard.fleet.selectors.judge_inputs.judge_minutes import (
 )
 from dashboard.projects.selectors import for_project
 
-RANKS_PER_RUN = 16
+RANKS_PER_RUN = 4
 """Ranks of a job that are read. Ranks run in lockstep, so more of them add little."""
 ENDED_AFTER_MINUTES = 5
 """Minutes without data after which a process without an announced end counts as ended."""

@@ -21,6 +21,7 @@ Source: the procedure is this project's own.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -117,26 +118,25 @@ class RunComparison:
     def is_judged(self, change: Change) -> bool:
         """True if the metric decides in its region: GPU time replaces wall time if calls return
         before the device is done."""
-        return decides(change.metric, self._stand_ins(change.region))
+        return decides(change.metric, self._stand_ins.get(change.region, {}))
 
-    def _stand_ins(self, region: str) -> dict[str, str]:
-        sampled = longer = 0
+    @cached_property
+    def _stand_ins(self) -> dict[str, dict[str, str]]:
+        """Replaced metrics with their replacements, by region."""
+        sampled: Counter[str] = Counter()
+        longer: Counter[str] = Counter()
         for steady in (*self.baseline, *self.candidate):
             for row in steady.rows:
-                known = row.gpu_p50 is not None and row.gpu_count >= self.settings.gpu_samples
-                if row.region == region and known:
+                if row.gpu_p50 is not None and row.gpu_count >= self.settings.gpu_samples:
                     middle = wall_middle(row)
-                    sampled += 1
-                    longer += middle is None or (row.gpu_p50 or 0.0) > middle
-        if 2 * longer <= sampled:
-            return {}
-        return {
-            change.metric.instead_of: change.metric.name
-            for change in self.changes
-            if isinstance(change, LevelChange)
-            and change.region == region
-            and change.metric.instead_of
-        }
+                    sampled[row.region] += 1
+                    longer[row.region] += middle is None or row.gpu_p50 > middle
+        found: dict[str, dict[str, str]] = {}
+        for change in self.changes:
+            name, replaced = change.region, getattr(change.metric, "instead_of", None)
+            if replaced and 2 * longer[name] > sampled[name]:
+                found.setdefault(name, {})[replaced] = change.metric.name
+        return found
 
     @cached_property
     def tests(self) -> int:
