@@ -30,7 +30,13 @@ from dashboard.vocabulary.severity import rank_severity
 SILENT_AFTER_MINUTES = 10
 """Minutes without a report or an evaluation after which HEALTHY no longer passes the gate."""
 
-PERMANENT_REASONS = {"first_version", "no_baseline", "no_common_stratum", "no_common_host"}
+PERMANENT_REASONS = {
+    "first_version",
+    "no_baseline",
+    "no_common_stratum",
+    "no_common_host",
+    "too_few_runs",
+}
 """Reasons for NOT ENOUGH DATA that more data cannot remove."""
 
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
@@ -117,15 +123,20 @@ def _evaluate_deployment(
         return GateResult(PASS, verdict.sentence, [word])
     if verdict.kind == VerdictKind.ROLL_BACK:
         return GateResult(FAIL, verdict.sentence, _evidence(verdict))
-    if stale := _find_stale_data(deployment, verdict):
+    coverage = read_coverage(verdict.evidence)
+    # The runs of a short job have ended when CI asks for their verdict.
+    final = coverage.runs_ended and verdict.minute >= deployment.last_minute
+    if not final and (stale := _find_stale_data(deployment, verdict)):
         return stale
     if verdict.kind == VerdictKind.HEALTHY:
         return GateResult(PASS, verdict.sentence, [_reason("healthy", verdict.sentence)])
     if verdict.kind == VerdictKind.WATCH:
-        return GateResult(INCONCLUSIVE, verdict.sentence, _evidence(verdict), wait=True)
-    why = read_coverage(verdict.evidence).reason
+        return GateResult(INCONCLUSIVE, verdict.sentence, _evidence(verdict), wait=not final)
+    why = coverage.reason
     return _inconclusive(
-        why or "not_enough_data", verdict.sentence, wait=why not in PERMANENT_REASONS
+        why or "not_enough_data",
+        verdict.sentence,
+        wait=not final and why not in PERMANENT_REASONS,
     )
 
 

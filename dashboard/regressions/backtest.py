@@ -18,9 +18,11 @@ from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 from dashboard.projects.models import Project
 from dashboard.regressions.baseline_selection import select_baseline
 from dashboard.regressions.comparison_cache import replay_comparison
+from dashboard.regressions.due_deployments import list_deployments
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge_service import build_judgement
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
+from dashboard.regressions.run_reader import read_run_comparison
 from dashboard.vocabulary.severity import VERDICTS_BY_CLAIM
 
 REASON_DROPPED = "started before the retained per-instance minutes"
@@ -168,6 +170,14 @@ def _backtest_deployment(
 ) -> BacktestRow:
     comparison = replay_comparison(
         deployment=deployment, baseline=baseline, until=until, settings=settings
+    )
+    same = list_deployments(model_id=deployment.model_id, environment=deployment.environment)
+    comparison.runs = read_run_comparison(
+        comparison=comparison,
+        deployment=deployment,
+        baseline=baseline,
+        earlier=[one for one in same if one.started_minute < deployment.started_minute],
+        now_minute=until,
     )
     judgement = build_judgement(
         comparison=comparison, deployment=deployment, baseline=baseline, now_minute=until

@@ -7,6 +7,9 @@ from django.db.models import Sum
 from dashboard.fleet.models import Deployment, Series, VersionHour
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 
+SHORT_MINUTES = 180
+"""A shorter deployment of the same version is an earlier run of a job, and no baseline."""
+
 
 def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Deployment | None:
     """Selects a pinned version first. Of the versions that ran concurrently, selects the one last
@@ -38,13 +41,26 @@ def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) ->
         return (
             beside[0]
             if beside
-            else max(earlier, key=lambda other: (other.last_minute, other.started_minute))
+            else max(
+                list_other_jobs(deployment, earlier),
+                key=lambda other: (other.last_minute, other.started_minute),
+            )
         )
     sound = [other for other in beside if kinds.get(other.pk) == VerdictKind.HEALTHY]
     if sound:
         return sound[-1]
     calls = count_calls_before(deployment, beside)
     return max(beside, key=lambda other: (calls.get(other.version_id, 0), other.started_minute))
+
+
+def list_other_jobs(deployment: Deployment, earlier: Sequence[Deployment]) -> list[Deployment]:
+    """The earlier deployments without runs of the same version as a short job, if others exist."""
+    return [
+        other
+        for other in earlier
+        if other.version_id != deployment.version_id
+        or other.last_minute - other.started_minute >= SHORT_MINUTES
+    ] or list(earlier)
 
 
 def count_calls_before(deployment: Deployment, others: Sequence[Deployment]) -> dict[int, int]:

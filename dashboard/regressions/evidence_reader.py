@@ -23,6 +23,7 @@ from dashboard.regressions.stored_evidence import (
     StoredFact,
     StoredHeldBy,
     StoredMixShift,
+    StoredRun,
     StoredStep,
     StoredWarmUp,
 )
@@ -220,6 +221,7 @@ def read_coverage(evidence: Any) -> Coverage:
         comparable_share=_number(row, "comparable_share"),
         adoption=_number(row, "adoption"),
         low_adoption=bool(row.get("low_adoption")),
+        runs_ended=isinstance(runs := row.get("runs"), Mapping) and runs.get("ended") is True,
     )
 
 
@@ -232,6 +234,20 @@ def read_warm_up(evidence: Any) -> StoredWarmUp | None:
     baseline, candidate = (_read_exclusion(_part(row, arm)) for arm in ARMS)
     source, processes = _text(row, "source"), _count(row, "processes") or 0
     return StoredWarmUp(minutes, source, processes, baseline, candidate)
+
+
+def read_runs(evidence: Any) -> list[StoredRun]:
+    """The compared runs; empty if the verdict compares no short jobs."""
+    runs = evidence.get("runs") if isinstance(evidence, Mapping) else None
+    return [
+        StoredRun(
+            _text(row, "unit"),
+            _text(row, "arm"),
+            _count(row, "excluded_minutes") or 0,
+            _count(row, "minutes") or 0,
+        )
+        for row in _rows(runs, "runs")
+    ]
 
 
 def list_wrong_results(evidence: Any) -> frozenset[str]:

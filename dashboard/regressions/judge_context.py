@@ -31,10 +31,15 @@ from dashboard.regressions.rank_facts import read_rank_facts
 def read_judge_context(
     *, comparison: Comparison, deployment: Deployment, baseline: Deployment, now_minute: int
 ) -> JudgeContext:
-    """The facts at `now_minute`. Environments are read again only if an instance joined."""
+    """The facts at `now_minute`; those of short jobs at the end of each version. Environments are
+    read again only if an instance joined."""
+    candidate_until = baseline_until = now_minute
+    if comparison.runs is not None:
+        candidate_until = min(now_minute, deployment.last_minute + 1)
+        baseline_until = min(now_minute, baseline.last_minute + 1)
     facts = [
-        *read_facts(deployment=deployment, arm="candidate", now_minute=now_minute),
-        *read_facts(deployment=baseline, arm="baseline", now_minute=now_minute),
+        *read_facts(deployment=deployment, arm="candidate", now_minute=candidate_until),
+        *read_facts(deployment=baseline, arm="baseline", now_minute=baseline_until),
     ]
     facts = add_compiled_regions(baseline=baseline, facts=facts)
     ran = comparison.process.instances

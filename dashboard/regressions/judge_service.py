@@ -43,6 +43,7 @@ from dashboard.regressions.judge.text.verdict import (
 from dashboard.regressions.judge_context import read_facts, read_judge_context, read_stall_budget
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
 from dashboard.regressions.recompile_cause import explain_recompiles
+from dashboard.regressions.run_reader import read_run_comparison
 from dashboard.regressions.settings_resolver import SettingsResolver
 from dashboard.regressions.stall_cause import STALLED, find_stall_cause, has_stalls
 
@@ -107,7 +108,7 @@ def deployment_judge(
     if baseline is None:
         judgement = _judge_alone(deployment, now_minute, settings)
     elif not stands:
-        judgement = _judge_against(deployment, baseline, now_minute, settings)
+        judgement = _judge_against(deployment, baseline, earlier, now_minute, settings)
     with write_transaction():
         Comparison.objects.update_or_create(
             deployment=deployment,
@@ -231,10 +232,21 @@ def find_mode_cause(outcome: Outcome) -> str:
 
 
 def _judge_against(
-    deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings
+    deployment: Deployment,
+    baseline: Deployment,
+    earlier: Sequence[Deployment],
+    now_minute: int,
+    settings: Settings,
 ) -> Judgement:
     comparison = get_comparison(
         deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings
+    )
+    comparison.runs = read_run_comparison(
+        comparison=comparison,
+        deployment=deployment,
+        baseline=baseline,
+        earlier=earlier,
+        now_minute=now_minute,
     )
     return build_judgement(
         comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute

@@ -314,6 +314,18 @@ class Coverage:
     comparable_share: float | None
     adoption: float | None
     low_adoption: bool
+    runs_ended: bool = False
+    """True if runs were compared and no run of the version continues."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A compared run of a short job; its first `excluded_minutes` are warm-up."""
+
+    unit: str
+    arm: str
+    excluded_minutes: int
+    minutes: int
 
 
 @dataclass(frozen=True)

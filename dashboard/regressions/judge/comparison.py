@@ -30,6 +30,7 @@ from dashboard.regressions.judge.pooled_regions import PooledRegions
 from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 from dashboard.regressions.judge.process.series import ProcessTracks
 from dashboard.regressions.judge.region_state import Calls, Region
+from dashboard.regressions.judge.runs.comparison import RunComparison
 from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.settings import PRODUCTION, Settings
 from dashboard.regressions.judge.stalls import StallTracker
@@ -140,6 +141,8 @@ class Comparison:
         self.differ_on_graphs: frozenset[str] = frozenset()
         """Of those, the regions with calls that ran code without a graph. Such calls then count as
         compiled."""
+        self.runs: RunComparison | None = None
+        """The comparison of single runs, if the versions are short jobs."""
 
     def add_minute(
         self,

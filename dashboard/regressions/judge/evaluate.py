@@ -47,6 +47,7 @@ from dashboard.regressions.judge.result import (
     Outcome,
     Reason,
 )
+from dashboard.regressions.judge.runs.outcome import apply_runs
 from dashboard.regressions.judge.settings import PRODUCTION, Settings
 from dashboard.regressions.judge.stall_coverage import StallCoverage, align_rows, downgrade_columns
 from dashboard.regressions.judge.verdict_policy import Verdict, VerdictPolicy
@@ -121,7 +122,7 @@ def evaluate_comparison(
     transitions = (*policy.transitions, *adjust_transitions(comparison, reason, facts))
     since, verdict = transitions[-1]
     (bounds, look), rows = _bounds_and_look(policy, verdict), list_evidence(comparison, verdict)
-    return Outcome(
+    outcome = Outcome(
         verdict=verdict,
         since=since,
         reason=reason if verdict == "not_enough_data" or reason == "silent" else "",
@@ -133,16 +134,21 @@ def evaluate_comparison(
         smallest_visible=smallest_visible(rows, settings),
         **build_advice(comparison, verdict, reason, rows),
         evidence=tuple(rows),
-        confidence=Confidence(
-            settings.roll_back_alpha,
-            settings.watch_alpha,
-            len(settings.metrics) * comparison.budget.regions,
-        ),
+        confidence=build_confidence(comparison),
         transitions=transitions,
         rows_ignored=rows_ignored,
         facts=facts,
         environment=known.environment,
         drift=tuple(comparison.drifted()),
+    )
+    return apply_runs(outcome, comparison.runs) if comparison.runs else outcome
+
+
+def build_confidence(comparison: Comparison) -> Confidence:
+    """The intended confidence of the labels."""
+    settings, regions = comparison.settings, comparison.budget.regions
+    return Confidence(
+        settings.roll_back_alpha, settings.watch_alpha, len(settings.metrics) * regions
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Arm = Literal["baseline", "candidate"]
-Layout = Literal["side_by_side", "day_before", "past_by_load", "last_day"]
+Layout = Literal["side_by_side", "day_before", "past_by_load", "last_day", "run_against_run"]
 """Layouts: the same minutes; the same hosts one day earlier; the hosts' past adjusted for load; the
-baseline's last day as a whole."""
+baseline's last day as a whole; runs of short jobs against runs of earlier versions."""
 Stratum = str | tuple[str, ...]
 CellKey = tuple[Stratum, str]
 """Stratum and shape bucket. Only calls of the same cell are compared with each other."""

@@ -143,6 +143,9 @@ def region_shift(region: Region, series: RatioSeries) -> MixShift | None:
 def find_reason(comparison: Comparison, now_minute: int) -> Reason:
     """The first missing piece of data, in the order in which data becomes a verdict."""
     candidate, baseline = comparison.lives["candidate"], comparison.lives["baseline"]
+    if comparison.runs is not None:
+        # A short job that has ended is complete, not silent. Its reason follows from its runs.
+        return ""
     if candidate.first is None or candidate.last is None:
         return "no_candidate"
     if now_minute - candidate.last > comparison.settings.silent_minutes:

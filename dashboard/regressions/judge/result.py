@@ -35,11 +35,15 @@ Reason = Literal[
     "before_look",
     "not_within_bound",
     "muted",
+    "too_few_runs",
+    "run_in_progress",
+    "run_too_short",
 ]
 
 NotComparedReason = Literal[
     "no_baseline_in_stratum",
     "no_baseline_in_bucket",
+    "no_run_in_bucket",
     "too_few_calls",
     "one_sided",
     "after_the_baseline_ended",
@@ -49,7 +53,11 @@ NotComparedReason = Literal[
 ]
 Rule = Literal["", "affected", "rate"]
 Help = Literal["time", "calls", "instances"]
-StepKind = Literal["add_instances", "run_side_by_side", "add_traffic", "wait", "swap_hosts"]
+StepKind = Literal[
+    "add_instances", "run_side_by_side", "add_traffic", "wait", "swap_hosts", "add_runs"
+]
+    "add_instances", "run_side_by_side", "add_traffic", "wait", "add_runs", "swap_hosts"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +273,34 @@ EMPTY_CONTEXT = JudgeContext()
 
 
 @dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A compared run: `excluded_minutes` at its start are warm-up."""
+
+    unit: str
+    version: str
+    arm: str
+    host: str
+    first_minute: int
+    excluded_minutes: int
+    minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunsCompared:
+    """The runs of a version that was compared run against run.
+
+    `ended` is True if no run of the version continues; `missing` is the number of runs of earlier
+    versions that a comparison still needs.
+    """
+
+    runs: tuple[RunSummary, ...]
+    versions: tuple[str, ...]
+    ended: bool
+    same_host: bool
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """A verdict at a minute.
 
@@ -313,6 +349,8 @@ class Outcome:
     """The metric that holds back HEALTHY, while the verdict is NOT ENOUGH DATA."""
     warm_up: WarmUp | None = None
     """The warm-up, and the minutes and calls of both arms that it excludes."""
+    runs: RunsCompared | None = None
+    """The compared runs; None if the versions are not short jobs."""
 
     def as_dict(self) -> dict[str, Any]:
         """The outcome as JSON types."""

@@ -21,6 +21,7 @@ from dashboard.regressions.evidence_reader import (
     read_environment,
     read_excluded_calls,
     read_mix_shifts,
+    read_runs,
     read_warm_up,
 )
 from dashboard.ui.charts.cohort_labels import format_cohort
@@ -62,6 +63,7 @@ COMPARISON_METHODS = {
     "day_before": "same hosts 24 h earlier, same shapes",
     "last_day": "the baseline's last day",
     "past_by_load": "same hosts earlier, adjusted for load, same shapes",
+    "run_against_run": "runs of earlier versions, same cohort and shapes",
 }
 
 
@@ -284,6 +286,10 @@ def _not_compared(evidence: Any, rows: list[EvidenceRow], facts: CompareData) ->
 
 def _warm_up(evidence: Any, facts: CompareData) -> ExcludedPart:
     """The excluded first minutes of each process, with the minutes and calls of both versions."""
+    if runs := read_runs(evidence):
+        minutes = sorted({run.excluded_minutes for run in runs})
+        span = f"{minutes[0]} to {minutes[-1]}" if len(minutes) > 1 else str(minutes[0])
+        return ExcludedPart(f"First {span} min of each run", "warm-up; not in the evaluated rows")
     warm_up = read_warm_up(evidence)
     if warm_up is None:
         return ExcludedPart("First 5 min of each process", "warm-up; not in the evaluated rows")

@@ -155,6 +155,18 @@ def test_a_canary_that_was_stopped_long_before_is_not_the_replaced_version(
     )
 
 
+def test_an_earlier_short_job_of_the_same_version_is_not_its_baseline(
+    model: WatchedModel,
+) -> None:
+    other = deployed(model, "1", start=START - 400, last=START - 390)
+    same = deployed(model, "2", start=START - 200, last=START - 190)
+    same.ended_minute = same.last_minute
+    same.save()
+    again = deployed(model, "2", start=START, last=START + 10)
+    assert select_baseline(deployment=again, earlier=[other, same]) == other
+    assert select_baseline(deployment=again, earlier=[same]) == same
+
+
 def store_verdict(deployment: Deployment, kind: str) -> None:
     Verdict.objects.create(
         project=deployment.project,

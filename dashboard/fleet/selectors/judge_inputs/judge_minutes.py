@@ -51,7 +51,7 @@ class _StoredMinute(NamedTuple):
     covered: float
 
 
-_COLUMNS = (*_StoredMinute._fields, *(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES))
+MINUTE_COLUMNS = (*_StoredMinute._fields, *(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES))
 _EAGER_START = len(_StoredMinute._fields)
 
 
@@ -98,7 +98,9 @@ class JudgedMinute(NamedTuple):
     """Bounds of a scraped engine's buckets; empty if unknown, None for an agent."""
 
 
-class _SeriesKey(NamedTuple):
+class SeriesKey(NamedTuple):
+    """Place of a series' calls."""
+
     arm: Arm
     stratum: tuple[str, ...]
     region: str
@@ -126,15 +128,11 @@ def read_instance_minutes(
     found: list[JudgedMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
     series = {
-        arm: _read_series(arm, side, changed or {}) for arm, side in sides if side is not None
+        arm: read_series(arm, [side.version_id], side.environment, changed or {})
+        for arm, side in sides
+        if side is not None
     }
-    # A failure count of only one engine is not a difference between the engines.
-    blind = any(
-        where.mode == UNTOLD and where.outermost
-        for side in series.values()
-        for where in side.values()
-    )
-    untold = OUTSIDE if blind else ()
+    untold = find_modes_without_errors(series.values())
     for arm, side in sides:
         if side is not None:
             start, end = max(from_minute, side.started_minute), min(to_minute, side.last_minute + 1)
@@ -143,8 +141,21 @@ def read_instance_minutes(
     return found
 
 
+def find_modes_without_errors(
+    series: Iterable[Mapping[int, SeriesKey]],
+) -> Collection[str]:
+    """Return the modes whose failure counts are ignored.
+
+    A failure count of only one engine is not a difference between the engines.
+    """
+    blind = any(
+        where.mode == UNTOLD and where.outermost for side in series for where in side.values()
+    )
+    return OUTSIDE if blind else ()
+
+
 def _arm_minutes(
-    series: Mapping[int, _SeriesKey],
+    series: Mapping[int, SeriesKey],
     side: Deployment,
     start: int,
     end: int,
@@ -163,16 +174,17 @@ def _arm_minutes(
     if units is not None:
         known = read_processes(side).items()
         rows = rows.filter(instance_id__in=[id for id, one in known if one.unit in units])
-    values = list(rows.values_list(*_COLUMNS))
+    values = list(rows.values_list(*MINUTE_COLUMNS))
     who = read_processes(side)
     for row in values:
         if row[0] in who:
-            yield _make_minute(row, who[row[0]], series[row[1]], untold)
+            yield make_minute(row, who[row[0]], series[row[1]], untold)
 
 
-def _make_minute(
-    values: Sequence[Any], process: JudgedProcess, where: _SeriesKey, untold: Collection[str]
+def make_minute(
+    values: Sequence[Any], process: JudgedProcess, where: SeriesKey, untold: Collection[str]
 ) -> JudgedMinute:
+    """Return the minute of a row of MINUTE_COLUMNS."""
     row, eager = _StoredMinute._make(values[:_EAGER_START]), values[_EAGER_START:]
     return JudgedMinute(
         process.instance,
@@ -220,8 +232,11 @@ def _call_seconds(row: _StoredMinute) -> float | None:
     return steady + (row.stalled_sum or 0.0)
 
 
-def _read_series(arm: Arm, side: Deployment, changed: ModeChanges) -> dict[int, _SeriesKey]:
-    kept = Series.objects.filter(version_id=side.version_id, environment=side.environment).exclude(
+def read_series(
+    arm: Arm, version_ids: Collection[int], environment: str, changed: ModeChanges
+) -> dict[int, SeriesKey]:
+    """Return the series of these versions, by Series.id."""
+    kept = Series.objects.filter(version_id__in=list(version_ids), environment=environment).exclude(
         region=OTHER, bucket=OTHER
     )
     rows = list(
@@ -242,7 +257,7 @@ def _read_series(arm: Arm, side: Deployment, changed: ModeChanges) -> dict[int, 
         change = changed.get(RegionPlacement(region, gpu, size))
         way = (normalize_mode(mode), runtime) if change is None else (change, "")
         bounds = layouts.get(bucket, ()) if mode in OUTSIDE else None
-        found[id] = _SeriesKey(
+        found[id] = SeriesKey(
             arm,
             (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""),
             region,

@@ -14,6 +14,7 @@ from dashboard.regressions.judge.text.levels import (
     level_phrase,
 )
 from dashboard.regressions.judge.text.onset import describe_start, started_together
+from dashboard.regressions.judge.text.runs import name_baseline
 
 COUNTS_WITH_CAUSES = ("eager", "stalled")
 """Counts with a known cause."""
@@ -34,6 +35,7 @@ def drivers_phrase(
     outcome: Outcome, baseline: str, say_minute: Callable[[int], str], cause: str | None
 ) -> str:
     """The levels that changed most, and the calls that explain them."""
+    baseline = name_baseline(outcome, baseline)
     proven = list_drivers(outcome)
     rows = proven or [row for row in outcome.evidence if row.drives]
     levels, counts = select_levels(rows), select_counts(rows)

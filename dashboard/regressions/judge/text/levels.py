@@ -25,6 +25,7 @@ LAYOUT_PHRASES: dict[Layout, str] = {
     "day_before": f" on the same hosts 24{SPACE}h earlier",
     "past_by_load": " on the same hosts earlier, adjusted for load,",
     "last_day": " on its last day",
+    "run_against_run": "",
 }
 PART = " · "
 """Separates the parts of a stratum's name."""
@@ -146,6 +147,7 @@ def instances_phrase(row: Evidence) -> str:
     """The affected instances of the candidate: on 2 of 6 instances; on average over 6 instances."""
     count, total = row.affected_instances, row.candidate_instances
     unit = "host" if row.layouts[:1] in (("day_before",), ("past_by_load",)) else "instance"
+    unit = "run" if row.layouts[:1] == ("run_against_run",) else unit
     if count == total:
         return f"on {FEW.get(total, f'all {total}')} {unit}{'s' if total > 1 else ''}"
     if count:

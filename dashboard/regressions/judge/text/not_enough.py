@@ -20,6 +20,7 @@ from dashboard.regressions.judge.text.levels import (
     strata_phrase,
     subject_phrase,
 )
+from dashboard.regressions.judge.text.runs import name_baseline, run_reasons
 from dashboard.regressions.judge.text.sentences import capitalize, orient_change
 from dashboard.regressions.judge.text.steps import next_step_phrase
 from dashboard.vocabulary.metrics import find_metric
@@ -33,6 +34,7 @@ def not_enough_sentence(
     outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str]
 ) -> str:
     """The missing data, the estimate so far, and the cheapest next step."""
+    baseline = name_baseline(outcome, baseline)
     step = outcome.next_step
     advice = next_step_phrase(step, shorten_stratum(outcome, step.stratum)) if step else ""
     missing = missing_sentences(outcome, candidate, baseline, say_minute).get(outcome.reason)
@@ -55,6 +57,7 @@ def missing_sentences(
 ) -> Mapping[Reason, str]:
     """The missing data for each reason that prevents any result."""
     return {
+        **run_reasons(outcome, candidate),
         "no_candidate": f"{candidate} has not reported a call yet.",
         "silent": f"{candidate} has been silent since "
         f"{say_minute(outcome.last_candidate_minute or outcome.minute)}.",

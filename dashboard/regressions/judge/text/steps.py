@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from dashboard.vocabulary.numbers import format_minutes, magnitude
+from dashboard.vocabulary.numbers import format_minutes, magnitude, plural
 
 
 class StepLike(Protocol):
@@ -22,6 +22,14 @@ class StepLike(Protocol):
     def visible(self) -> float | None: ...
     @property
     def minutes(self) -> int: ...
+
+
+def more_runs_phrase(step: StepLike) -> str:
+    """The runs that are missing, or what one more run would show."""
+    if step.arm == "baseline":
+        return f"{plural(step.count, 'more run')} {'is' if step.count == 1 else 'are'} needed."
+    visible = f"changes down to {magnitude(step.visible)}" if step.visible else "smaller changes"
+    return f"One more run detects {visible}."
 
 
 def next_step_phrase(step: StepLike, cohort: str = "") -> str:
@@ -45,4 +53,6 @@ def next_step_phrase(step: StepLike, cohort: str = "") -> str:
             f"Swap the versions between the two hosts for {format_minutes(step.minutes)} each: "
             "this removes the difference between the hosts."
         )
+    if step.kind == "add_runs":
+        return more_runs_phrase(step)
     return f"Wait {format_minutes(step.minutes)}." if step.kind == "wait" else ""

@@ -20,6 +20,7 @@ from dashboard.regressions.judge.text.not_enough import (
     not_enough_sentence,
     not_judged_phrases,
 )
+from dashboard.regressions.judge.text.runs import describe_missing_proof, name_baseline
 from dashboard.regressions.judge.text.sentences import capitalize, orient_change
 from dashboard.regressions.judge.text.steps import next_step_phrase
 from dashboard.vocabulary.metrics import find_metric
@@ -89,6 +90,7 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
         if metric.kind in ("latency", "level")
     )
     worst = max(bounds.values(), default=0.0)
+    baseline = name_baseline(outcome, baseline)
     above = f" above {magnitude(worst)}" if worst else ""
     against = describe_baseline(baseline, outcome.layouts).rstrip(",")
     better = improvement_sentence(outcome.evidence, baseline)
@@ -145,6 +147,7 @@ def watch_sentence(
             so = f"instance {far.outlier} alone is {size}: check its host first"
         elif hard and all(row.alone for row in hard):
             so = "one instance accounts for nearly all of it: check its host first"
+        so = (describe_missing_proof(outcome) or so) if hard else so
         step = outcome.next_step
         swap = f" {next_step_phrase(step)}" if step and step.kind == "swap_hosts" else ""
         return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; {so}.{swap}"
@@ -157,7 +160,8 @@ def watch_sentence(
     share = percent(outcome.comparable_share or 0.0)
     most = outcome.not_compared[0] if outcome.not_compared else None
     why = f": {not_compared_phrase(most)}" if most else ""
-    return f"only {share} of {candidate}'s calls can be compared with {baseline}{why}."
+    against = name_baseline(outcome, baseline)
+    return f"only {share} of {candidate}'s calls can be compared with {against}{why}."
 
 
 def size_of_outlier(row: Evidence) -> str:

@@ -1,0 +1,1 @@
+"""Runs: versions that run as short jobs, one after the other, compared run against run."""
