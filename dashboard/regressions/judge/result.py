@@ -56,8 +56,6 @@ Help = Literal["time", "calls", "instances"]
 StepKind = Literal[
     "add_instances", "run_side_by_side", "add_traffic", "wait", "swap_hosts", "add_runs"
 ]
-    "add_instances", "run_side_by_side", "add_traffic", "wait", "add_runs", "swap_hosts"
-]
 
 
 @dataclass(frozen=True, slots=True)
