@@ -210,7 +210,7 @@ class AffectedSeries:
             regressed = leaning and self.rates.exceeds(rate, self.rates.tail(budget, "roll_back"))
             fresh = self.rates.newest.has_risen(self.metric, 0.5)
         self._risen_minutes = self._risen_minutes + 1 if leaning and fresh else 0
-        if self._past_only and self._risen_minutes < MIN_PAST_MINUTES:
+        if self._past_only and self.metric.by_rate and self._risen_minutes < MIN_PAST_MINUTES:
             regressed = False
         calm = self._calm_minutes
         recovered = calm > 0 and calm + self.metric.window_minutes > self._recent_minutes
@@ -253,8 +253,9 @@ class AffectedSeries:
         return bool(self.baseline or self.candidate)
 
     def contradicts(self) -> bool:
-        """True if HEALTHY no longer holds."""
-        return not self.tolerable()
+        """True if events are more frequent now. An earlier burst does not end HEALTHY."""
+        risen = self.rates.half_hour.has_risen(self.metric, 0.5)
+        return self.shows() or self.undecided() or (self.metric.by_rate and risen)
 
     def tolerable(self) -> bool:
         """True if instances were judged, none is affected beyond the baseline, and the data rules

@@ -53,14 +53,15 @@ class NodePast:
             self.close(least)
         self._hour = hour
         value_of, samples_of, sign = metric.value, metric.samples, metric.worse
+        terms: dict[str, list[float]] = {}
         for row in rows:
             value, samples = value_of(row), samples_of(row)
             if row.host and value is not None and samples > 0 and 0.0 < value < math.inf:
-                entry = self._open.get(row.host)
-                if entry is None:
-                    entry = self._open[row.host] = [0.0, 0.0]
-                entry[0] += sign * samples * math.log(value)
+                terms.setdefault(row.host, []).append(sign * samples * math.log(value))
+                entry = self._open.setdefault(row.host, [0.0, 0.0])
                 entry[1] += samples
+        for host, found in terms.items():
+            self._open[host][0] += math.fsum(found)
 
     def close(self, least: int) -> None:
         """Ends the open hour."""

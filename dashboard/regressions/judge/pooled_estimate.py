@@ -186,6 +186,25 @@ def group(
     )
 
 
+def sum_node(
+    rows: Sequence[tuple[float, bool]], own: float, shared: float
+) -> tuple[float, float, float, float, float, float]:
+    """The terms of the normal equations of one node: its values, each with True for the
+    candidate."""
+    count, of_cand = len(rows), sum(is_candidate for _, is_candidate in rows)
+    total = math.fsum(value for value, _ in rows)
+    of_cand_total = math.fsum(value for value, is_candidate in rows if is_candidate)
+    whole, spread = own + shared * count, shared / (own + shared * count)
+    return (
+        count / whole,
+        of_cand / whole,
+        (of_cand - spread * of_cand * of_cand) / own,
+        total / whole,
+        (of_cand_total - spread * of_cand * total) / own,
+        (math.fsum(value * value for value, _ in rows) - spread * total * total) / own,
+    )
+
+
 def place_group(
     stratum: Stratum,
     baseline: Mapping[Unit, float],
@@ -204,18 +223,10 @@ def place_group(
             place = places[unit]
             key = place.node if place.shared else f"{is_candidate} {unit}"
             nodes.setdefault((key, place.own, place.shared), []).append((value, is_candidate))
-    ones = both = cands = mean_y = cand_y = square = 0.0
-    for (_, own, shared), rows in nodes.items():
-        count, of_cand = len(rows), sum(is_candidate for _, is_candidate in rows)
-        total = math.fsum(value for value, _ in rows)
-        of_cand_total = math.fsum(value for value, is_candidate in rows if is_candidate)
-        whole, spread = own + shared * count, shared / (own + shared * count)
-        ones += count / whole
-        both += of_cand / whole
-        cands += (of_cand - spread * of_cand * of_cand) / own
-        mean_y += total / whole
-        cand_y += (of_cand_total - spread * of_cand * total) / own
-        square += (math.fsum(value * value for value, _ in rows) - spread * total * total) / own
+    terms = [sum_node(rows, own, shared) for (_, own, shared), rows in nodes.items()]
+    ones, both, cands, mean_y, cand_y, square = (
+        math.fsum(each) for each in zip(*terms, strict=True)
+    )
     determinant = ones * cands - both * both
     delta = (ones * cand_y - both * mean_y) / determinant
     mean = (cands * mean_y - both * cand_y) / determinant

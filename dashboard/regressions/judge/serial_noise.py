@@ -30,27 +30,32 @@ HOUR_MINUTES = 60
 class SerialNoise:
     """Squares and degrees of freedom within units."""
 
-    __slots__ = ("_units", "df", "squares")
+    __slots__ = ("_squares", "_units", "df")
 
     def __init__(self) -> None:
-        self.squares = self.df = 0.0
+        self.df = 0.0
+        self._squares: dict[object, float] = {}
+        """By scope: scopes of one minute arrive in any order."""
         self._units: dict[tuple[object, Unit], tuple[int, float]] = {}
 
     def add(self, scope: object, differences: Mapping[Unit, float], share: float) -> None:
         """Adds the mean differences of one hour. Units are compared with themselves within a
         `scope`. `share` is the part of a unit's variance that such a difference has."""
-        for unit, value in differences.items():
+        squares = self._squares.get(scope, 0.0)
+        for unit, value in sorted(differences.items(), key=lambda item: str(item[0])):
             count, mean = self._units.get((scope, unit), (0, 0.0))
             away = value - mean
             mean += away / (count + 1)
             if count:
-                self.squares += away * (value - mean) / share
+                squares += away * (value - mean) / share
                 self.df += 1.0
             self._units[scope, unit] = count + 1, mean
+        self._squares[scope] = squares
 
     def hour_variance(self, prior_variance: float, prior_df: int) -> float:
         """The variance of an hourly mean within a unit."""
-        return (prior_df * prior_variance + self.squares) / (prior_df + self.df)
+        squares = math.fsum(self._squares.values())
+        return (prior_df * prior_variance + squares) / (prior_df + self.df)
 
 
 def excess_variance(hour_variance: float, assumed: float, minutes: float) -> float:

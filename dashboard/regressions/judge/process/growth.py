@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from dashboard.regressions.judge.before_after import DAY_MINUTES
-from dashboard.regressions.judge.error_budget import ErrorBudget, find_tail
+from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import Arm, Stratum
 from dashboard.regressions.judge.pooled_estimate import Unit, pool_change, t_quantile
 from dashboard.regressions.judge.process.comparison import (
@@ -270,10 +270,8 @@ class GrowthSeries(ComparedSeries):
         estimate = self.estimate
         if estimate is None:
             return True
-        least = t_quantile(
-            estimate.df,
-            find_tail(self._settings.budget().part(self.metric, "watch"), self._growth),
-        )
+        count = sum(len(part.candidate) for part in estimate.groups)
+        least = t_quantile(estimate.df, self._settings.healthy_alpha / (4 * count))
         for part in estimate.groups:
             apart = max(
                 self._effect,
