@@ -156,6 +156,7 @@ def healthy_cells(lines: Sequence[Line]) -> tuple[str, ...]:
 def faulty_cells(lines: Sequence[Line]) -> tuple[str, ...]:
     """Faults that were found, and after how long."""
     count = len(lines)
+    in_part = [line for line in lines if line["part"]]
     rolled = [minute for line in lines if (minute := first(line, "roll_back")) is not None]
     either = [minute for line in lines if (minute := first(line, "roll_back", "watch")) is not None]
     return (
@@ -163,7 +164,7 @@ def faulty_cells(lines: Sequence[Line]) -> tuple[str, ...]:
         share(len(either) - len(rolled), count),
         f"{median(rolled):.0f}" if rolled else "–",
         f"{median(either):.0f}" if either else "–",
-        share(sum(map(is_named, lines)), count) if any(line["part"] for line in lines) else "–",
+        share(sum(map(is_named, lines)), len(in_part)) if in_part else "–",
         share(sum(map(is_false_before, lines)), count),
         share(sum(line["final"] == "healthy" for line in lines), count),
     )

@@ -109,6 +109,9 @@ def test_a_fault_is_named_by_its_sentence() -> None:
     found = faulty(1, (130, "roll_back"), part="A100", sentences=sentences)
     assert is_named(found)
     assert not is_named({**found, "part": "large"}) and not is_named({**found, "part": ""})
+    whole = faulty(2, (130, "roll_back"))
+    assert row([found, whole], "p50 +20%")[6].startswith("1 of 1 ")
+    assert row([whole], "p50 +20%")[6] == "–"
 
 
 def test_an_alarm_of_another_method_before_the_onset_finds_no_fault() -> None:
