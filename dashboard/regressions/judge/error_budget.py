@@ -10,7 +10,7 @@ Every minute is evaluated, so the part of a series is a bound for a whole path. 
 estimate as a Brownian motion in information time, the chance that its z ever exceeds `z` while the
 information grows by the factor `ratio` is, one-sided,
 
-    phi(z) * ((z - 1/z) * ln(ratio) / 2 + 1/z)
+    phi(z) * ((z - 1/z) * ln(ratio) / 2 + 2/z)
 
 `find_tail` inverts this formula and returns the tail of a single test. Differences between
 instances do not average out, so information soon stops growing: `ratio` is the prior variance of
@@ -94,7 +94,7 @@ class ErrorBudget:
 def crossing_rate(z: float, ratio: float) -> float:
     """The chance that the running z ever exceeds `z` while the information grows by `ratio`."""
     growth = math.log(max(ratio, MIN_RATIO)) / 2
-    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * ((z - 1 / z) * growth + 1 / z)
+    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * ((z - 1 / z) * growth + 2 / z)
 
 
 def find_crossing(tail: float, ratio: float) -> float:

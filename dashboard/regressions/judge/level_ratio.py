@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
 
 from dashboard.regressions.judge.before_after import (
     add_past,
@@ -28,8 +27,11 @@ from dashboard.regressions.judge.before_after import (
     fit_load_slope,
     sum_totals,
 )
-from dashboard.regressions.judge.buckets import separates
-from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum, stratum_name
+from dashboard.regressions.judge.bucketed_levels import hides_change
+from dashboard.regressions.judge.cohorts import Cohort, list_cohorts
+from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
+from dashboard.regressions.judge.instance_means import average_differences
+from dashboard.regressions.judge.layouts import rank_layouts
 from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.node_groups import Levels, group_nodes
 from dashboard.regressions.judge.onset import History, find_level_onset
@@ -46,21 +48,10 @@ from dashboard.regressions.judge.pooled_estimate import (
 )
 from dashboard.regressions.judge.serial_noise import (
     HOUR_MINUTES,
-    LONG_WINDOW_SHARE,
-    MAX_INFLATION,
     SerialNoise,
-    excess_variance,
 )
 from dashboard.regressions.judge.settings import RatioMetric, Settings
 from dashboard.regressions.judge.trailing_window import Snapshots
-
-
-class Cohort(NamedTuple):
-    """A single stratum, or a single shape bucket over all strata."""
-
-    kind: Literal["stratum", "bucket"]
-    name: str
-
 
 TEST_INTERVAL_MINUTES = 5
 """Minutes between two evaluations of trailing windows and of single cohorts."""
@@ -91,7 +82,8 @@ class RatioSeries:
         self._covered = -1
         self._slope = 0.0
         self._recent_minutes = 0
-        self._noise = SerialNoise()
+        assumed = metric.own_share * prior_at(metric.prior_variance, HOUR_MINUTES)
+        self.noise = SerialNoise(assumed, metric.prior_df)
         self._snapshots = Snapshots(settings.trailing_minutes)
         self._tested_at = -TEST_INTERVAL_MINUTES
 
@@ -143,7 +135,7 @@ class RatioSeries:
     def _cell(self, key: CellKey, rows: CellRows) -> MatchedCell:
         cell = self.cells.get(key)
         if cell is None:
-            cell = self.cells[key] = MatchedCell(rows.traffic, self._noise)
+            cell = self.cells[key] = MatchedCell(rows.traffic, self.noise)
             self._strata.setdefault(key[0], []).append(cell)
             if self.metric.of_buckets:
                 cell.bounds = next((row.bounds for row in (*rows.candidate, *rows.baseline)), None)
@@ -173,9 +165,9 @@ class RatioSeries:
     def _measure_noise(self, minute: int) -> None:
         for stratum, base, cand in self._snapshots.list_hours(minute, self._strata):
             if len(base) > 1:
-                self._noise.add(stratum, base, 1.0 - 1.0 / len(base))
+                self.noise.add(stratum, base, 1.0 - 1.0 / len(base))
             elif base:
-                self._noise.add(stratum, cand, 2.0)
+                self.noise.add(stratum, cand, 2.0)
 
     def _remember(self, minute: int, minutes: int, change: float) -> None:
         self.matched_minutes += minutes
@@ -224,23 +216,7 @@ class RatioSeries:
     @property
     def layouts(self) -> tuple[Layout, ...]:
         """Layouts of the comparison, most informative first."""
-        weights: dict[Layout, float] = {}
-        for part in self.groups:
-            aligned = any(
-                place.aligned
-                for cell in self._strata[part.stratum]
-                for place in cell.places.values()
-                if place.minutes
-            )
-            how: Layout = (
-                "side_by_side"
-                if not part.same_hosts
-                else "day_before"
-                if aligned
-                else "past_by_load"
-            )
-            weights[how] = weights.get(how, 0.0) + 1.0 / part.k
-        return tuple(sorted(weights, key=lambda how: (-weights[how], how)))
+        return rank_layouts(self.groups, self._strata)
 
     @property
     def estimate(self) -> Estimate | None:
@@ -263,23 +239,9 @@ class RatioSeries:
         return self._combine(groups, self._ages) if groups else None
 
     def _combine(self, groups: list[Group], ages: list[int]) -> Estimate:
-        age, assumed = sum(ages) / len(ages), self._assumed_noise
-        prior = prior_at(self.metric.prior_variance, age)
-        prior += excess_variance(self._hour_variance, assumed, age)
+        age = sum(ages) / len(ages)
+        prior = prior_at(self.metric.prior_variance, age) + self.noise.excess(age)
         return combine(groups, prior, self.metric.prior_df, self.metric.day_variance)
-
-    @property
-    def _assumed_noise(self) -> float:
-        return self.metric.own_share * prior_at(self.metric.prior_variance, HOUR_MINUTES)
-
-    @property
-    def _hour_variance(self) -> float:
-        return self._noise.hour_variance(self._assumed_noise, self.metric.prior_df)
-
-    @property
-    def minute_noise(self) -> float:
-        """Standard deviation of one instance between minutes."""
-        return math.sqrt(MAX_INFLATION * self._hour_variance)
 
     def recent_change(self) -> float | None:
         """The mean change over the last half hour of data; None before that much data exists."""
@@ -296,24 +258,18 @@ class RatioSeries:
         for window in self.windows:
             groups = self._snapshots.groups(minute, window, self._strata)
             if groups and pool_change(groups) >= self.effect:
-                part = 1.0 if window <= HOUR_MINUTES else LONG_WINDOW_SHARE
-                found[window] = combine(groups, part * self._hour_variance, self.metric.prior_df)
+                variance = self.noise.window_variance(window)
+                found[window] = combine(groups, variance, self.metric.prior_df)
         return found
 
     def _estimate_cohorts(self) -> dict[Cohort, Estimate]:
         """Single strata, and single buckets over all strata, if any of them is worse."""
-        subsets: dict[Cohort, dict[Stratum, list[MatchedCell]]] = {}
-        buckets: dict[Cohort, dict[Stratum, list[MatchedCell]]] = {}
-        for (stratum, bucket), cell in self.cells.items():
-            name = Cohort("stratum", stratum_name(stratum))
-            subsets.setdefault(name, {}).setdefault(stratum, []).append(cell)
-            buckets.setdefault(Cohort("bucket", bucket), {}).setdefault(stratum, []).append(cell)
-        cohorts = (subsets if len(subsets) > 1 else {}) | (buckets if len(buckets) > 1 else {})
+        found: dict[Cohort, Estimate] = {}
+        cohorts = list_cohorts(self.cells)
         if not any(
             self._is_worse(cells) for strata in cohorts.values() for cells in strata.values()
         ):
-            return {}
-        found = {}
+            return found
         for name, strata in cohorts.items():
             ages: list[int] = []
             groups = self._groups_of(strata, ages)
@@ -340,25 +296,7 @@ class RatioSeries:
         remaining change is below the smallest effect."""
         if all(cell.bounds is None for cell in self.cells.values()):
             return False
-        shown, all_minutes, hides = 0.0, 0, False
-        for cell in self.cells.values():
-            totals = [*cell.candidate.values(), *self.past_of(cell).values()]
-            minutes = sum(total.minutes for total in totals)
-            if not minutes:
-                continue
-            level, difference = (
-                math.fsum(getattr(total, name) for total in totals)
-                for name in ("level", "difference")
-            )
-            base, candidate = (
-                self.metric.worse * value / minutes for value in (level - difference, level)
-            )
-            all_minutes += minutes
-            if cell.bounds is None or separates(base, candidate, cell.bounds):
-                shown += difference
-            else:
-                hides = True
-        return hides and shown < self.effect * all_minutes
+        return hides_change(self.cells.values(), self.past_of, self.metric.worse, self.effect)
 
     def bound(self) -> float | None:
         """The largest change that the data does not rule out, on the log scale; None without an
@@ -379,32 +317,3 @@ class RatioSeries:
             and bound < math.log1p(self.metric.tolerated)
             and not self.is_within_bucket
         )
-
-
-def average_differences(
-    cells: list[tuple[int, dict[Unit, Total]]], least: int, ages: list[int] | None
-) -> dict[Unit, float]:
-    """The mean difference per instance with at least `least` matched minutes. Buckets are weighted
-    by the baseline's traffic."""
-    if len(cells) == 1:
-        found = {
-            unit: total.difference / total.minutes
-            for unit, total in cells[0][1].items()
-            if total.minutes >= least
-        }
-        if ages is not None:
-            ages += [total.minutes for total in cells[0][1].values() if total.minutes >= least]
-        return found
-    sums: dict[Unit, list[float]] = {}
-    for weight, totals in cells:
-        for unit, total in totals.items():
-            entry = sums.get(unit)
-            if entry is None:
-                entry = sums[unit] = [0.0, 0.0, 0.0]
-            entry[0] += weight * total.difference
-            entry[1] += weight * total.minutes
-            if total.minutes > entry[2]:
-                entry[2] = total.minutes
-    if ages is not None:
-        ages += [int(entry[2]) for entry in sums.values() if entry[2] >= least]
-    return {unit: entry[0] / entry[1] for unit, entry in sums.items() if entry[2] >= least}

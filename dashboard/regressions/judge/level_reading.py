@@ -21,6 +21,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dashboard.regressions.judge.cohorts import Cohort
 from dashboard.regressions.judge.error_budget import (
     BudgetVerdict,
     ErrorBudget,
@@ -28,7 +29,7 @@ from dashboard.regressions.judge.error_budget import (
     find_tail,
     find_window_tail,
 )
-from dashboard.regressions.judge.level_ratio import Cohort, RatioSeries
+from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     Unit,
@@ -39,7 +40,7 @@ from dashboard.regressions.judge.pooled_estimate import (
 )
 from dashboard.regressions.judge.reading_state import CALM, Reading
 
-WHOLE_SHARE, TRAILING_SHARE, COHORT_SHARE, OUTLIER_SHARE = 0.5, 0.25, 0.15, 0.1
+WHOLE_SHARE, TRAILING_SHARE, COHORT_SHARE, OUTLIER_SHARE = 0.6, 0.2, 0.1, 0.1
 """The parts of a level's budget."""
 GROSS_MINUTES = 3
 """Minutes of data that must all show a gross change."""
@@ -249,7 +250,7 @@ def is_gross(series: RatioSeries) -> bool:
         return False
     single = sum(len(part.candidate) for part in series.groups) == 1
     sigmas, minutes = GROSS_SINGLE if single else GROSS_SEVERAL
-    if floor < sigmas * series.minute_noise or recent_floor(series, minutes) < math.log1p(
+    if floor < sigmas * series.noise.minute_sigma or recent_floor(series, minutes) < math.log1p(
         series.settings.gross_change
     ):
         return False

@@ -28,12 +28,12 @@ HOUR_MINUTES = 60
 
 
 class SerialNoise:
-    """Squares and degrees of freedom within units."""
+    """The noise of one series. `assumed` is the prior variance of an hourly mean within a unit."""
 
-    __slots__ = ("_squares", "_units", "df")
+    __slots__ = ("_assumed", "_df", "_prior_df", "_squares", "_units")
 
-    def __init__(self) -> None:
-        self.df = 0.0
+    def __init__(self, assumed: float, prior_df: int) -> None:
+        self._assumed, self._prior_df, self._df = assumed, prior_df, 0.0
         self._squares: dict[object, float] = {}
         """By scope: scopes of one minute arrive in any order."""
         self._units: dict[tuple[object, Unit], tuple[int, float]] = {}
@@ -48,18 +48,27 @@ class SerialNoise:
             mean += away / (count + 1)
             if count:
                 squares += away * (value - mean) / share
-                self.df += 1.0
+                self._df += 1.0
             self._units[scope, unit] = count + 1, mean
         self._squares[scope] = squares
 
-    def hour_variance(self, prior_variance: float, prior_df: int) -> float:
+    @property
+    def hour_variance(self) -> float:
         """The variance of an hourly mean within a unit."""
         squares = math.fsum(self._squares.values())
-        return (prior_df * prior_variance + squares) / (prior_df + self.df)
+        return (self._prior_df * self._assumed + squares) / (self._prior_df + self._df)
 
+    @property
+    def minute_sigma(self) -> float:
+        """Standard deviation of one instance between minutes."""
+        return math.sqrt(MAX_INFLATION * self.hour_variance)
 
-def excess_variance(hour_variance: float, assumed: float, minutes: float) -> float:
-    """What the measured noise adds to the variance between instances after so many minutes."""
-    # Throttled hosts and drifting nodes do not average out like calls.
-    scale = min(MAX_INFLATION, math.sqrt(HOUR_MINUTES / max(minutes, 1.0)))
-    return max(0.0, hour_variance - assumed) * scale
+    def excess(self, minutes: float) -> float:
+        """What the measured noise adds to the variance between instances after so many minutes."""
+        # Throttled hosts and drifting nodes do not average out like calls.
+        scale = min(MAX_INFLATION, math.sqrt(HOUR_MINUTES / max(minutes, 1.0)))
+        return max(0.0, self.hour_variance - self._assumed) * scale
+
+    def window_variance(self, minutes: int) -> float:
+        """The variance of a mean over a window within a unit."""
+        return (1.0 if minutes <= HOUR_MINUTES else LONG_WINDOW_SHARE) * self.hour_variance

@@ -32,7 +32,7 @@ class RatioMetric(Metric):
     smallest_effect: float
     tolerated: float
     prior_variance: tuple[tuple[int, float], ...]
-    prior_df: int = 15
+    prior_df: int = 20
     past_share: float = 0.45
     own_share: float = 0.35
     worse: int = 1
@@ -98,7 +98,7 @@ P50 = RatioMetric(
     smallest_effect=0.05,
     tolerated=0.10,
     prior_variance=LEVEL_VARIANCE,
-    weight=4.0,
+    weight=5.0,
     of_callers=True,
     of_buckets=True,
 )
@@ -113,7 +113,7 @@ GPU_P50 = RatioMetric(
     smallest_effect=0.05,
     tolerated=0.10,
     prior_variance=LEVEL_VARIANCE,
-    weight=4.0,
+    weight=5.0,
     instead_of="p50",
 )
 P99 = RatioMetric(

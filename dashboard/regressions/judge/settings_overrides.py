@@ -119,16 +119,15 @@ GENERAL = {
         0.001,
         0.20,
         "False-positive rate of ROLL BACK",
-        "Over a whole deployment, all metrics together. Smaller: fewer false positives, but "
-        "small changes are detected later or never.",
+        "Of healthy deployments, all metrics together; 0.5% is 1 in 200. Smaller: fewer false "
+        "positives, but small changes are detected later or never.",
     ),
     "watch_alpha": (
         "%",
         0.01,
         0.50,
         "False-positive rate of WATCH",
-        "The same for WATCH, which is raised earlier. HEALTHY waits until no metric is regressed "
-        "at this level.",
+        "The same for WATCH. HEALTHY waits until no metric is regressed at this level.",
     ),
     "watch_minutes": (
         "min",

@@ -20,8 +20,7 @@ Invariants:
 - a learned value is never below MIN_VARIANCE_SHARE of the default variance;
 - a point that fewer than LEAST_PAIRS pairs reached is not used.
 
-Source: variance components and moment estimation of overdispersion; Smyth, Linear models and
-empirical Bayes methods, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, for the degrees of freedom.
+Source: analysis of variance components and moment estimation of overdispersion.
 """
 
 from __future__ import annotations
@@ -30,14 +29,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from scipy.special import digamma, polygamma
-
 from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.inputs import InstanceMinute, Stratum
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.metric import Metric
 from dashboard.regressions.judge.pooled_estimate import prior_at
+from dashboard.regressions.judge.prior_freedom import fit_prior_df
 from dashboard.regressions.judge.process.comparison import ComparedSeries
 from dashboard.regressions.judge.process.counts import MissSeries, sum_starts
 from dashboard.regressions.judge.settings import PRODUCTION, RatioMetric, Settings
@@ -55,8 +53,6 @@ PROCESS_INTERVAL_MINUTES = 10
 """Minutes between two readings of process levels, which are recomputed at each."""
 DAY_MINUTES, HOUR_MINUTES = 1440, 60
 LEAST_MINUTES = 30
-MIN_PRIOR_DF, MAX_PRIOR_DF = 4, 60
-"""Bounds of the learned degrees of freedom."""
 LEAST_EVENTS = 5
 
 LessonSums = dict[str, dict[str, Any]]
@@ -281,23 +277,6 @@ def _prior_df(lessons: Sequence[Mapping[str, Any]]) -> int | None:
                 points.setdefault(minutes, []).append((squares / df, df))
     most = max(points.values(), key=len, default=[])
     return fit_prior_df(most) if len(most) >= LEAST_PAIRS else None
-
-
-def fit_prior_df(variances: Sequence[tuple[float, float]]) -> int:
-    """The degrees of freedom of a scaled F distribution of sample variances, each with its degrees
-    of freedom: by the variance of their logs. Within MIN_PRIOR_DF and MAX_PRIOR_DF."""
-    logs = [math.log(v) - float(digamma(df / 2)) + math.log(df / 2) for v, df in variances]
-    mean = math.fsum(logs) / len(logs)
-    spread = math.fsum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
-    beyond = spread - math.fsum(float(polygamma(1, df / 2)) for _, df in variances) / len(logs)
-    low, high = MIN_PRIOR_DF, MAX_PRIOR_DF
-    while low < high:
-        middle = (low + high + 1) // 2
-        if float(polygamma(1, middle / 2)) >= beyond:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _day_variance(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float | None:
