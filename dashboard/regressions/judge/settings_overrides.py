@@ -21,8 +21,7 @@ ENOUGH_PAIRS = 30
 """Healthy pairs from which the learned variance replaces the default."""
 
 MAX_FACTOR_DOWN, MAX_FACTOR_UP = 10.0, 20.0
-"""A size may be set from a tenth to twenty times its default. A value beyond is most likely a
-typing error."""
+"""A size may be set from a tenth to twenty times its default. Beyond, it is a typing error."""
 
 
 class OverrideError(ValueError):
@@ -120,7 +119,7 @@ GENERAL = {
         0.20,
         "False-positive rate of ROLL BACK",
         "Of healthy deployments, all metrics together; 0.5% is 1 in 200. Smaller: fewer false "
-        "positives, but small changes are detected later or never.",
+        "positives, but small changes are found later or never.",
     ),
     "watch_alpha": (
         "%",

@@ -45,5 +45,5 @@ def test_without_any_certain_row_the_lack_of_recovery_is_the_reason() -> None:
     sentence = sentence_of(uncertain(outcome, "p50"))
     assert sentence == (
         "Roll back 2026.11.3: p50 call time is 31% slower than 2026.11.2, 13.1 ms instead of "
-        "10 ms, on all 6 instances since 09:09; the last half hour shows no recovery."
+        "10 ms, on all 6 instances since the deployment; the last half hour shows no recovery."
     )

@@ -50,7 +50,7 @@ def test_a_count_has_the_minutes_between_which_it_rose() -> None:
     assert row.metric == "errors" and row.onset and row.onset[0] <= 70 <= row.onset[1]
     assert (
         f"on all 6 instances, starting between minute {row.onset[0]} and minute {row.onset[1]}, "
-        "none on v1"
+        "none of 9,000 on v1"
     ) in sentence_of(outcome)
 
 
@@ -70,7 +70,7 @@ def test_counts_that_began_with_the_level_do_not_repeat_its_start() -> None:
     changes = {"p50": 0.013, "compiled": 60, "eager": 40, "eager_by": {"limit": 40}}
     sentence = sentence_of(judged(60, **changes))
     assert sentence.count("starting between") == 1
-    assert "; 40% of calls run eager: " in sentence
+    assert "; 3,600 of 9,000 calls (40%) run eager: " in sentence
 
 
 def test_a_metric_that_drives_nothing_has_no_onset() -> None:

@@ -36,20 +36,20 @@ def test_roll_back_names_size_interval_baseline_instances_time_and_cause():
     low, high = round(p50.low * 100), round(p50.high * 100)
     expected = (
         f"Roll back 2026.11.3: p50 call time is 31% slower ({low}% to {high}%) than 2026.11.2, "
-        "13.1 ms instead of 10 ms, on all 6 instances since 09:09; "
-        "2,520 of 9,000 calls (28%) run eager since 09:00: `forward` reached its recompile limit."
+        "13.1 ms instead of 10 ms, on all 6 instances since the deployment; "
+        "2,520 of 9,000 calls (28%) run eager: `forward` reached its recompile limit."
     )
     assert sentence_of(outcome) == expected
     assert sentence_of(outcome, cause="`score_batch` reached its recompile limit").endswith(
-        "run eager since 09:00: `score_batch` reached its recompile limit."
+        "run eager: `score_batch` reached its recompile limit."
     )
 
 
 def test_eager_calls_alone_name_the_instances():
     rows = [*BASE, instance("c1"), instance("c2", compiled=90, eager=10, eager_by={"limit": 10})]
     assert sentence_of(judged(rows)) == (
-        "Roll back 2026.11.3: 150 of 3,000 calls (5%) run eager on 1 of 2 instances since 09:00, "
-        "none of 9,000 on 2026.11.2: "
+        "Roll back 2026.11.3: 150 of 3,000 calls (5%) run eager on 1 of 2 instances since the "
+        "deployment, none of 9,000 on 2026.11.2: "
         "`forward` reached its recompile limit."
     )
 
@@ -114,8 +114,8 @@ def test_failing_calls_are_described_with_the_instances_and_the_baselines_share(
     rows = [*BASE, instance("c1"), instance("c2", errors=40)]
     assert (
         sentence_of(judged(rows))
-        == "Roll back 2026.11.3: 600 of 3,000 calls (20%) fail on 1 of 2 instances since 09:00, "
-        "none of 9,000 on 2026.11.2."
+        == "Roll back 2026.11.3: 600 of 3,000 calls (20%) fail on 1 of 2 instances since the "
+        "deployment, none of 9,000 on 2026.11.2."
     )
 
 

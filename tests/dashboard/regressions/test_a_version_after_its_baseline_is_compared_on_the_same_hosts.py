@@ -18,6 +18,7 @@ from dashboard.regressions.judge import (
     evaluate_comparison,
     judge,
 )
+from dashboard.regressions.judge.error_budget import find_tail
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -71,8 +72,12 @@ def test_change_and_interval_match_the_formula():
     row = p50_of(outcome)
     changes = [log(1.2), log(1.2 * 1.02)]
     delta = sum(changes) / 2
-    variance = (15 * 0.05**2 + sum((change - delta) ** 2 for change in changes)) / 16
-    margin = t.ppf(1 - 0.05 / (2 * 9 * 8), 16) * sqrt(variance / 2 + 0.02**2)
+    # The table has 0.055**2 after 10 minutes and 0.05**2 after 60 minutes; 51 minutes are compared.
+    prior = (0.055**2 * (60 - 51) + 0.05**2 * (51 - 10)) / (60 - 10)
+    variance = (15 * prior + sum((change - delta) ** 2 for change in changes)) / 16
+    # p50 has 4 of the weights 12.5, and the test since the deployment has half of its rate.
+    tail = find_tail(0.5 * 0.005 * 4 / 12.5, 0.055**2 / 0.04**2)
+    margin = t.ppf(1 - tail, 16) * sqrt(variance / 2 + 0.025**2)
     assert row.change == pytest.approx(exp(delta) - 1)
     assert (row.low, row.high) == (
         pytest.approx(exp(delta - margin) - 1),

@@ -69,7 +69,7 @@ def test_frequent_restarts_are_the_reason_for_not_enough_data(every: int, share:
 
 def test_a_new_version_and_rare_restarts_have_another_reason() -> None:
     assert outcome_of(list(restarting(400, 8)), 8).reason == "warming_up"
-    assert outcome_of(list(restarting(400, 18)), 18).reason == "too_short"
+    assert outcome_of(list(restarting(400, 15)), 15).reason == "too_short"
     assert outcome_of(list(restarting(40, 160)), 160).reason not in ("mostly_warm_up", "")
 
 

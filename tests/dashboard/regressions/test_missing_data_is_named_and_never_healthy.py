@@ -72,7 +72,10 @@ def test_the_excluded_minutes_are_those_of_the_settings():
     assert outcome.warm_up is not None
     assert (outcome.reason, outcome.warm_up.minutes) == ("warming_up", 20)
     said = not_enough_sentence(outcome, "v2", "v1", str).replace("\u00a0", " ")
-    assert said == "Instances of v2 are warming up; their first 20 min are excluded. Wait 30 min."
+    assert said == (
+        "Instances of v2 are warming up; their first 20 min are excluded. "
+        f"Wait {20 + PRODUCTION.instance_minutes} min."
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,10 +144,12 @@ def test_a_version_with_minutes_only_after_the_last_look_is_evaluated_with_enoug
     restarts."""
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
     rows = list(every_minute(fleet, 600, start=4000))
-    early = judge(rows, now_minute=4500, deployed_minute=0)
+    before, last = PRODUCTION.looks[-2:]
+    enough = 4000 + (last - before) // 2
+    early = judge(rows, now_minute=enough - 1, deployed_minute=0)
     assert (early.verdict, early.next_look) == ("not_enough_data", None)
     outcome = judge(rows, now_minute=4600, deployed_minute=0)
-    assert (outcome.verdict, outcome.look, outcome.since) == ("healthy", 1440, 4539)
+    assert (outcome.verdict, outcome.look, outcome.since) == ("healthy", last, enough - 1)
 
 
 def test_many_regions_with_constant_values_can_be_healthy():
@@ -195,9 +200,9 @@ def test_a_full_rollout_after_the_canary_does_not_count_against_the_version():
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
     rows = [
         *every_minute(fleet, 70),
-        *every_minute([row for row in fleet if row.arm == "candidate"], 200, start=70),
+        *every_minute([row for row in fleet if row.arm == "candidate"], 100, start=70),
     ]
-    outcome = judge(rows, now_minute=270, deployed_minute=0)
+    outcome = judge(rows, now_minute=170, deployed_minute=0)
     assert (outcome.verdict, outcome.comparable_share) == ("healthy", 1.0)
     assert {item.why for item in outcome.not_compared} == {
         "after_the_baseline_ended",

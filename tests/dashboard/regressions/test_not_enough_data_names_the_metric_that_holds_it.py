@@ -8,8 +8,10 @@ import random
 from dataclasses import replace
 
 import pytest
+from scipy.stats import t
 
 from dashboard.regressions.judge import PRODUCTION, Outcome, judge
+from dashboard.regressions.judge.error_budget import find_tail
 from dashboard.regressions.judge.pooled_estimate import combine, group, t_quantile
 from dashboard.regressions.judge.settings import RatioMetric, Settings
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -17,6 +19,26 @@ from tests.dashboard.regressions.test_a_verdict_is_one_sentence import judged, s
 
 BASE = [instance(f"b{i}") for i in range(6)]
 TAIL = {"calls": 1000, "p50": 0.010, "p99": 0.020}
+AFTER_30 = (0.055**2 * (60 - 30) + 0.05**2 * (30 - 10)) / (60 - 10)
+AFTER_70 = (0.05**2 * (240 - 70) + 0.042**2 * (70 - 60)) / (240 - 60)
+"""The prior variance of p50 after 30 and 70 minutes. Its table has 0.055**2 after 10 minutes,
+0.05**2 after 60 and 0.042**2 after 240."""
+ONE_TEST = find_tail(0.5 * 0.005 * 4 / 12.5, 0.055**2 / 0.04**2)
+"""The tail of the test since the deployment: half of the rate of p50, which has 4 of the weights
+12.5."""
+
+
+def by_hand(prior: float, df: int, counts: tuple[int, int]) -> tuple[float, float]:
+    """Half the width of the interval, and the change that is detected in 90% of cases, on the log
+    scale. The instances of an arm are equal, so all squares are zero."""
+    error = math.sqrt(prior * 15 / df * (1 / counts[0] + 1 / counts[1]))
+    margin = t.ppf(1 - ONE_TEST, df) * error
+    return margin, margin + t.ppf(0.9, df) * error
+
+
+def say(change: float) -> str:
+    """A change on the log scale as a whole percentage."""
+    return f"{math.expm1(change) * 100:.0f}%".replace("-", "−")
 
 
 def falling_prior(settings: Settings) -> Settings:
@@ -40,9 +62,12 @@ def test_only_the_next_check_is_missing() -> None:
     assert held(outcome) == ("p50", "time")
     assert outcome.next_step is not None
     assert (outcome.next_step.kind, outcome.next_step.minutes) == ("wait", 30)
+    margin, visible = by_hand(AFTER_30, 15 + 5, (6, 1))
+    delta = math.log(1.005)
     assert sentence_of(outcome) == (
-        "Next check at 10:00. So far, p50 call time is 0.5% slower (−17% to 21%) than 2026.11.2, "
-        "10.1 ms instead of 10 ms. A regression of 28% would be detected in 90% of cases."
+        f"Next check at 10:00. So far, p50 call time is 0.5% slower ({say(delta - margin)} to "
+        f"{say(delta + margin)}) than 2026.11.2, 10.1 ms instead of 10 ms. "
+        f"A regression of {say(visible)} would be detected in 90% of cases."
     )
 
 
@@ -50,21 +75,24 @@ def test_one_instance_a_version_needs_more_instances() -> None:
     outcome = judged([instance("b1"), instance("c1", p50=0.0104)], 70)
     assert held(outcome) == ("p50", "instances")
     sentence = sentence_of(outcome)
-    assert sentence.startswith(
-        "Not enough data on p50 call time: 4% slower (−23% to 40%) than 2026.11.2, 10.4 ms "
-        "instead of 10 ms. A regression of "
+    margin, visible = by_hand(AFTER_70, 15, (1, 1))
+    delta = math.log(1.04)
+    error = math.sqrt(AFTER_70 * (1 / 3 + 1))
+    with_two = (t.ppf(1 - ONE_TEST, 17) + t.ppf(0.9, 17)) * error
+    assert sentence == (
+        f"Not enough data on p50 call time: 4% slower ({say(delta - margin)} to "
+        f"{say(delta + margin)}) than 2026.11.2, 10.4 ms instead of 10 ms. "
+        f"A regression of {say(visible)} would be detected in 90% of cases. "
+        "More time alone does not help. Add 2 baseline instances on H100 to detect a regression of "
+        f"{say(with_two)}. Next check at 12:00."
     )
-    assert "would be detected in 90% of cases. More time alone does not help. " in sentence
-    assert sentence.endswith(
-        "Add 2 baseline instances on H100 to detect a regression of 37%. Next check at 15:00."
-    ), sentence
 
 
 def test_few_calls_need_more_calls() -> None:
     outcome = judged([instance("b1", calls=5), instance("c1", calls=5)], 100)
     assert held(outcome) == ("p50", "calls")
     assert sentence_of(outcome).endswith(
-        "in 90% of cases. Send each instance at least 20 calls per minute. Next check at 15:00."
+        "in 90% of cases. Send each instance at least 20 calls per minute. Next check at 12:00."
     )
 
 
@@ -72,7 +100,7 @@ def test_a_variance_that_falls_with_time_needs_time() -> None:
     rows = list(every_minute([instance("b1"), instance("c1")], 100))
     outcome = judge(rows, now_minute=100, deployed_minute=0, settings=falling_prior(PRODUCTION))
     assert held(outcome) == ("p50", "time")
-    assert "More time helps. Next check at 15:00." in sentence_of(outcome)
+    assert "More time helps. Next check at 12:00." in sentence_of(outcome)
 
 
 def test_the_metric_that_is_furthest_from_its_tolerance_is_named() -> None:
@@ -101,8 +129,8 @@ def test_the_visible_change_is_detected_in_about_90_percent_of_cases(candidates:
     outcome = judged(rows, 30)
     assert outcome.held_by is not None and outcome.held_by.visible_90 is not None
     size, dice, seen = math.log1p(outcome.held_by.visible_90), random.Random(7), 0
-    spread = 0.05 * math.sqrt(PRODUCTION.prior_df / (PRODUCTION.prior_df + 5 + candidates - 1))
-    tail = PRODUCTION.roll_back_alpha / (2 * PRODUCTION.judged_metrics * 8)
+    variance = AFTER_30 * PRODUCTION.prior_df / (PRODUCTION.prior_df + 5 + candidates - 1)
+    spread = math.sqrt(variance)
     for _ in range(1000):
         found = combine(
             [
@@ -112,8 +140,8 @@ def test_the_visible_change_is_detected_in_about_90_percent_of_cases(candidates:
                     {i: dice.gauss(size, spread) for i in range(candidates)},
                 )
             ],
-            0.05**2 * PRODUCTION.prior_df / (PRODUCTION.prior_df + 5 + candidates - 1),
+            variance,
             PRODUCTION.prior_df,
         )
-        seen += found.delta > found.error * t_quantile(found.df, tail)
+        seen += found.delta > found.error * t_quantile(found.df, ONE_TEST)
     assert 870 <= seen <= 930

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.regressions.judge import judge
+from dashboard.regressions.judge import InstanceMinute, judge
 from tests.dashboard.regressions.fleets import every_minute, instance
 from tests.dashboard.regressions.test_a_verdict_is_one_sentence import judged, sentence_of
 
@@ -18,7 +18,7 @@ def test_not_enough_data_advises_a_swap() -> None:
     outcome = judged([instance("b1", host="h1"), instance("c1", host="h2")], 70)
     assert outcome.next_step is not None
     assert (outcome.next_step.kind, outcome.next_step.minutes) == ("swap_hosts", 60)
-    assert sentence_of(outcome).endswith(ADVICE + " Next check at 15:00.")
+    assert sentence_of(outcome).endswith(ADVICE + " Next check at 12:00.")
 
 
 def test_watch_advises_a_swap() -> None:
@@ -31,12 +31,17 @@ def test_watch_advises_a_swap() -> None:
     assert sentence_of(outcome).endswith("more evidence is needed to roll back." + ADVICE)
 
 
+def slower(name: str, **changes: str) -> InstanceMinute:
+    """An instance that is so much slower that time alone does not lead to HEALTHY."""
+    return instance(name, p50=0.0105, **changes)
+
+
 @pytest.mark.parametrize(
     "rows",
     [
-        [instance("b1", host="h1"), instance("c1", host="h1")],
-        [instance("b1"), instance("c1")],
-        [instance("b1", host="h1"), instance("c1", host="h2"), instance("c2", host="h3")],
+        [instance("b1", host="h1"), slower("c1", host="h1")],
+        [instance("b1"), slower("c1")],
+        [instance("b1", host="h1"), slower("c1", host="h2"), slower("c2", host="h3")],
     ],
     ids=["one host", "unknown hosts", "two candidates"],
 )

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import t
 
 from dashboard.regressions.judge import judge
+from dashboard.regressions.judge.error_budget import find_tail
 from dashboard.regressions.judge.pooled_estimate import t_quantile
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -30,9 +31,14 @@ def test_change_interval_and_values_match_the_formula():
     row = row_of(two_against_one())
     half = log(1.1) / 2
     delta = log(0.0126) - (log(0.010) + log(0.011)) / 2
-    variance = (15 * 0.05**2 + 2 * half**2) / (15 + 1)
+    # The table has 0.055**2 after 10 minutes and 0.05**2 after 60 minutes.
+    prior = (0.055**2 * (60 - 30) + 0.05**2 * (30 - 10)) / (60 - 10)
+    variance = (15 * prior + 2 * half**2) / (15 + 1)
     error = sqrt(variance * (1 / 1 + 1 / 2))
-    margin = t.ppf(1 - 0.05 / (2 * 9 * 8), 16) * error
+    # p50 has 4 of the weights 4 + 2 + 1 + 2 + 0.5 + 1 of calls and 1 + 1 of processes. The test since
+    # the deployment has half of its rate.
+    tail = find_tail(0.5 * 0.005 * 4 / 12.5, 0.055**2 / 0.04**2)
+    margin = t.ppf(1 - tail, 16) * error
     assert row.change == pytest.approx(exp(delta) - 1)
     assert row.low == pytest.approx(exp(delta - margin) - 1)
     assert row.high == pytest.approx(exp(delta + margin) - 1)
@@ -49,9 +55,10 @@ def test_change_interval_and_values_match_the_formula():
 
 
 def test_buckets_are_weighted_by_the_baselines_traffic():
-    row = row_of(two_against_one(small=0.0105, large=0.0420))
+    # So small that no single bucket is shown instead of both.
+    row = row_of(two_against_one(small=0.0105, large=0.0231))
     small = log(0.0105) - (log(0.010) + log(0.011)) / 2
-    large = log(0.0420) - (log(0.020) + log(0.022)) / 2
+    large = log(0.0231) - (log(0.020) + log(0.022)) / 2
     assert row.change == pytest.approx(exp(0.75 * small + 0.25 * large) - 1)
 
 
@@ -72,6 +79,6 @@ def test_strata_are_weighted_by_their_information():
 
 
 @pytest.mark.parametrize("df", [15, 16, 40, 400])
-@pytest.mark.parametrize("tail", [0.05 / 144, 0.2 / 144, 0.05])
+@pytest.mark.parametrize("tail", [1e-5, 1e-4, 1e-3, 0.05])
 def test_quantiles_match_the_t_distribution(df: int, tail: float):
     assert t_quantile(df, tail) == pytest.approx(t.ppf(1 - tail, df), rel=1e-9)
