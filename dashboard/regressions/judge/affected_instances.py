@@ -209,7 +209,8 @@ class AffectedSeries:
             leaning = self.rates.exceeds(rate, self.rates.tail(budget, "watch"))
             regressed = leaning and self.rates.exceeds(rate, self.rates.tail(budget, "roll_back"))
             fresh = self.rates.newest.has_risen(self.metric, 0.5)
-        self._risen_minutes = self._risen_minutes + 1 if leaning and fresh else 0
+        risen = self._risen_minutes
+        self._risen_minutes = risen + 1 if leaning and fresh else max(0, risen - 2)
         if self._past_only and self.metric.by_rate and self._risen_minutes < MIN_PAST_MINUTES:
             regressed = False
         calm = self._calm_minutes

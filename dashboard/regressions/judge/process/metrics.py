@@ -147,7 +147,7 @@ LEAK = GrowthMetric(
 COMPILE_TIME = SingleValueMetric(
     name="compile_time",
     unit="s",
-    weight=0.5,
+    weight=1.0,
     value=compile_time,
     smallest_effect=0.25,
     prior_variance=((0, 0.18**2),),
@@ -171,7 +171,7 @@ RECOMPILES = StormMetric(
     points=2.0,
 )
 CACHE = MissShareMetric(
-    name="cache", unit="share", weight=0.5, times=2.0, points=0.10, least=5, dispersion=0.5
+    name="cache", unit="share", weight=1.5, times=2.0, points=0.10, least=5, dispersion=0.5
 )
 
 PROCESS_METRICS: tuple[ProcessMetric, ...] = (
