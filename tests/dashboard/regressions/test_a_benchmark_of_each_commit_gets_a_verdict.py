@@ -36,7 +36,8 @@ def test_a_slower_commit_is_found_with_its_size(commits: Commits) -> None:
     (p50,) = (row for row in verdict.evidence["evidence"] if row["metric"] == "p50")
     assert verdict.kind in ("roll_back", "watch")
     assert "slower" in verdict.sentence
-    assert "the last 18 runs of 12 earlier versions (same host) on its only run" in verdict.sentence
+    assert "the last 18 runs of 12 earlier versions (same host), " in verdict.sentence
+    assert f"{SPACE}ms, on its only run since " in verdict.sentence
     assert verdict.evidence["layouts"] == p50["layouts"] == ["run_against_run"]
     assert p50["low"] > 0 and p50["low"] < 0.2 < p50["high"]
     assert len(p50["dots"]) == 2 * 19
@@ -46,7 +47,7 @@ def test_a_slower_commit_is_found_with_its_size(commits: Commits) -> None:
 def test_two_slower_runs_are_rolled_back(commits: Commits) -> None:
     verdict = commits(12, slower=1.2, runs=2)
     assert verdict.kind == "roll_back"
-    assert "all 2 runs" in verdict.sentence
+    assert "on both runs" in verdict.sentence
 
 
 def test_an_equal_commit_is_healthy_minutes_after_its_end(commits: Commits) -> None:

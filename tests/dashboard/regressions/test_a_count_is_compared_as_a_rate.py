@@ -6,12 +6,16 @@ from math import exp, log, sqrt
 import pytest
 from scipy.stats import t
 
-from dashboard.regressions.judge import Outcome, judge
+from dashboard.regressions.judge import PRODUCTION, Outcome, judge
 from dashboard.regressions.judge.error_budget import find_tail
-from dashboard.regressions.judge.rate_ratio import Sums, estimate_rate
+from dashboard.regressions.judge.rate_ratio import RATE_GROWTH, Sums, estimate_rate
 from dashboard.regressions.judge.result import Evidence
+from dashboard.regressions.judge.settings import ERRORS
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
+from tests.dashboard.regressions.test_the_change_is_what_the_formula_gives_by_hand import (
+    rate_by_hand,
+)
 
 
 def judged(*phases: tuple[list, int]) -> Outcome:
@@ -49,9 +53,8 @@ def test_the_interval_matches_the_formula():
     row = row_of(judged((fleet(2, 9), 30)))
     delta = log((3 * 9 * 30 + 0.5) / (3 * 2 * 30 + 0.5))
     error = sqrt(1 / (3 * 9 * 30 + 0.5) + 1 / (3 * 2 * 30 + 0.5) + 0.25 * (1 / 3 + 1 / 3))
-    # Errors have 2 of the weights 4 + 2 + 1 + 2 + 0.5 + 1 of calls and 1 + 1 of processes. The
-    # information of a rate grows by a factor of 8.
-    margin = t.ppf(1 - find_tail(0.005 * 2 / 12.5, 8), 15) * error
+    tail = find_tail(rate_by_hand(ERRORS), RATE_GROWTH)
+    margin = t.ppf(1 - tail, PRODUCTION.prior_df) * error
     assert (row.change, row.low, row.high) == tuple(
         pytest.approx(exp(each) - 1) for each in (delta, delta - margin, delta + margin)
     )

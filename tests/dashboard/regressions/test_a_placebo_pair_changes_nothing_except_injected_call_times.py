@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 import pytest
 
 from dashboard.regressions.judge import InstanceMinute, InstanceProcessMinute
+from dashboard.regressions.judge.level_reading import GROSS_SINGLE
 from dashboard.regressions.judge.placebo import (
     SIZES,
     PlaceboPeriod,
@@ -97,8 +98,17 @@ def test_healthy_halves_raise_no_alert_and_a_large_change_does() -> None:
 
 def test_two_units_detect_no_change() -> None:
     [candidate] = split_units(rows(2), splits=1, seed="1")
-    few = PlaceboPeriod(0, 15, rows(2, 15))
+    minutes = GROSS_SINGLE[1] - 1
+    few = PlaceboPeriod(0, minutes, rows(2, minutes))
     assert find_detected_size(few, candidate, LEARNED) is None
+    assert judge_pair(few, candidate, LEARNED) == {"not_enough_data"}
+
+
+def test_two_units_for_a_quarter_of_an_hour_detect_a_gross_change_only() -> None:
+    [candidate] = split_units(rows(2), splits=1, seed="1")
+    few = PlaceboPeriod(0, 15, rows(2, 15))
+    gross = min(size for size in SIZES if size >= LEARNED.gross_change)
+    assert find_detected_size(few, candidate, LEARNED) == gross
     assert judge_pair(few, candidate, LEARNED) == {"not_enough_data"}
 
 

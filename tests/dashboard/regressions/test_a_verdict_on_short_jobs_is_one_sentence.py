@@ -27,7 +27,7 @@ def say(outcome: Outcome) -> str:
 
 
 def test_one_slower_run_is_watched_until_it_is_confirmed() -> None:
-    outcome = judge_runs(*simulate_sequence(QUIET, 1, slower=1.13))
+    outcome = judge_runs(*simulate_sequence(QUIET, 1, slower=1.18))
     assert outcome.verdict == "watch"
     assert "slower" in say(outcome) and "than the last 19 runs of 12 earlier versions" in say(
         outcome

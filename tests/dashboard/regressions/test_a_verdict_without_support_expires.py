@@ -10,7 +10,9 @@ from itertools import pairwise
 import pytest
 
 from dashboard.regressions.judge import InstanceMinute, Outcome, Settings, judge
+from dashboard.regressions.judge.level_reading import SETTLE_MINUTES
 from dashboard.regressions.judge.text.verdict import verdict_sentence
+from dashboard.regressions.judge.verdict_policy import LEAST_HOLD_MINUTES
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 NAMES = ("b0", "b1", "b2", "c0", "c1", "c2")
@@ -182,11 +184,14 @@ def test_the_only_instance_waits_until_a_busy_neighbour_is_gone():
     slow = [
         replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls
     ]
-    assert (
-        judge([row for row in slow if row.minute < 45], now_minute=45, deployed_minute=0).verdict
-        == "watch"
+    lone = Settings().lone_minutes
+    found = judge(slow, now_minute=90, deployed_minute=0)
+    assert found.verdict == "roll_back"
+    # A change of ten times the smallest effect has the shortest hold time.
+    assert found.transitions[1:] == (
+        (lone - 1, "watch"),
+        (lone - 1 + LEAST_HOLD_MINUTES - 1, "roll_back"),
     )
-    assert judge(slow, now_minute=90, deployed_minute=0).verdict == "roll_back"
     busy = [slowed if slowed.minute < 22 else row for row, slowed in zip(calls, slow, strict=True)]
     assert "roll_back" not in [
         kind for _, kind in judge(busy, now_minute=90, deployed_minute=0).transitions
@@ -194,17 +199,17 @@ def test_the_only_instance_waits_until_a_busy_neighbour_is_gone():
     at_once = judge(busy, now_minute=90, deployed_minute=0, settings=Settings(lone_minutes=0))
     assert "roll_back" in [kind for _, kind in at_once.transitions]
     two = [*slow, *(replace(row, instance="c1", unit="c1") for row in slow if row.instance == "c0")]
-    early = judge([row for row in two if row.minute < 45], now_minute=45, deployed_minute=0)
+    early = judge([row for row in two if row.minute < 30], now_minute=30, deployed_minute=0)
     assert early.verdict == "roll_back"
 
 
 def test_a_change_on_one_instance_has_to_last_before_watch():
-    """A neighbour that was busy for 12 minutes used to be WATCH until the mean had recovered."""
+    """Otherwise a neighbour that is busy for 20 minutes is WATCH until the mean has recovered."""
     names = ["b0", "b1", "b2", "c0"]
     calls = list(every_minute([instance(name) for name in names], 90))
     busy = [
         replace(row, p50=(row.p50 or 0.0) * 1.5)
-        if row.instance == "c0" and row.minute < 12
+        if row.instance == "c0" and row.minute < 20
         else row
         for row in calls
     ]
@@ -216,13 +221,18 @@ def test_a_change_on_one_instance_has_to_last_before_watch():
     slow = [
         replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls
     ]
-    leans_from, narrow = Settings().instance_minutes - 1, Settings().narrow_minutes
+    leans_from, narrow = SETTLE_MINUTES[0] - 1, Settings().narrow_minutes
+    # After `lone_minutes`, a busy neighbour is gone.
+    first = min(leans_from + narrow, Settings().lone_minutes) - 1
+    assert (first, "watch") in judge(slow, now_minute=90, deployed_minute=0).transitions
+    careful = Settings(lone_minutes=90)
     assert (leans_from + narrow - 1, "watch") in judge(
-        slow, now_minute=90, deployed_minute=0
+        slow, now_minute=90, deployed_minute=0, settings=careful
     ).transitions
     two = [*slow, *(replace(row, instance="c1", unit="c1") for row in slow if row.instance == "c0")]
-    assert (leans_from + Settings().watch_minutes - 1, "watch") in judge(
-        two, now_minute=90, deployed_minute=0
+    less = [replace(row, p50=0.0120) if row.arm == "candidate" else row for row in two]
+    assert (leans_from + LEAST_HOLD_MINUTES - 1, "watch") in judge(
+        less, now_minute=90, deployed_minute=0
     ).transitions
 
 

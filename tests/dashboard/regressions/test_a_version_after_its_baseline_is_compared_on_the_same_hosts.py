@@ -18,9 +18,14 @@ from dashboard.regressions.judge import (
     evaluate_comparison,
     judge,
 )
-from dashboard.regressions.judge.error_budget import find_tail
+from dashboard.regressions.judge.affected_instances import MIN_PAST_MINUTES
+from dashboard.regressions.judge.settings import P50
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
+from tests.dashboard.regressions.test_the_change_is_what_the_formula_gives_by_hand import (
+    prior_by_hand,
+    tail_by_hand,
+)
 
 DAY = 1440
 HOSTS = {"x": 0.010, "y": 0.012}
@@ -72,12 +77,10 @@ def test_change_and_interval_match_the_formula():
     row = p50_of(outcome)
     changes = [log(1.2), log(1.2 * 1.02)]
     delta = sum(changes) / 2
-    # The table has 0.055**2 after 10 minutes and 0.05**2 after 60 minutes; 51 minutes are compared.
-    prior = (0.055**2 * (60 - 51) + 0.05**2 * (51 - 10)) / (60 - 10)
-    variance = (15 * prior + sum((change - delta) ** 2 for change in changes)) / 16
-    # p50 has 4 of the weights 12.5, and the test since the deployment has half of its rate.
-    tail = find_tail(0.5 * 0.005 * 4 / 12.5, 0.055**2 / 0.04**2)
-    margin = t.ppf(1 - tail, 16) * sqrt(variance / 2 + 0.025**2)
+    df = P50.prior_df + 1
+    squares = sum((change - delta) ** 2 for change in changes)
+    variance = (P50.prior_df * prior_by_hand(P50, 60 - 9) + squares) / df
+    margin = t.ppf(1 - tail_by_hand(P50), df) * sqrt(variance / 2 + P50.day_variance)
     assert row.change == pytest.approx(exp(delta) - 1)
     assert (row.low, row.high) == (
         pytest.approx(exp(delta - margin) - 1),
@@ -236,14 +239,19 @@ def test_eager_calls_are_compared_with_the_baselines_last_minutes():
 
 def test_errors_are_compared_with_the_rate_of_the_baselines_last_day():
     def rows(errors: int) -> Iterator[InstanceMinute]:
-        for row in a_day_and_after(1.0, minutes=90):
+        for row in a_day_and_after(1.0, minutes=120):
+            before = int(row.minute % 5 == 0)
             yield replace(
-                row, calls=1000, compiled=1000, errors=errors if row.arm == "candidate" else 1
+                row, calls=1000, compiled=1000, errors=errors if row.arm == "candidate" else before
             )
 
     # One in a hundred is not over the threshold of an affected instance: only the rate shows it.
-    assert judged(rows(10), 90).verdict == "roll_back"
-    assert judged(rows(1), 90).verdict != "roll_back"
+    outcome = judged(rows(10), 120)
+    errors = next(row for row in outcome.evidence if row.metric == "errors")
+    assert (outcome.verdict, errors.rule) == ("roll_back", "rate")
+    # A storm of errors can hit any version, and no other one runs beside it.
+    assert judged(rows(10), MIN_PAST_MINUTES).verdict == "watch"
+    assert judged(rows(1), 120).verdict != "roll_back"
 
 
 def test_a_comparison_without_the_day_before_requests_it_and_then_agrees():

@@ -12,7 +12,10 @@ from dashboard.demo.simulated_fleet import SimulatedInstance, build_fleet, build
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.comparison_cache import clear_comparisons
+from dashboard.regressions.judge.pooled_estimate import prior_at
+from dashboard.regressions.judge.settings import P50
 from dashboard.regressions.judge.settings_overrides import ENOUGH_PAIRS
+from dashboard.regressions.judge.variance_prior import MIN_VARIANCE_SHARE
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import HealthyPair, LearnedVariance, Verdict
 from dashboard.regressions.settings_resolver import SettingsResolver
@@ -109,7 +112,8 @@ def test_lessons_are_pooled_once_a_day_and_apply_from_the_required_number_of_pai
     time_is.minute += 1440
     variances_learn()
     assert learned.get().pairs == ENOUGH_PAIRS
-    assert learned.get().variance == pytest.approx(max(squares / freedom, 0.05**2 / 25))
+    least = MIN_VARIANCE_SHARE * prior_at(P50.prior_variance, 20)
+    assert learned.get().variance == pytest.approx(max(squares / freedom, least))
     metric = SettingsResolver().of(project_id=project.pk).metrics[0]
     assert dict(getattr(metric, "prior_variance", ()))[20] == pytest.approx(
         learned.get().variance, rel=0.05

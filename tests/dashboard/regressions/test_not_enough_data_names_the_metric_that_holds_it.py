@@ -11,28 +11,26 @@ import pytest
 from scipy.stats import t
 
 from dashboard.regressions.judge import PRODUCTION, Outcome, judge
-from dashboard.regressions.judge.error_budget import find_tail
 from dashboard.regressions.judge.pooled_estimate import combine, group, t_quantile
-from dashboard.regressions.judge.settings import RatioMetric, Settings
+from dashboard.regressions.judge.settings import P50, RatioMetric, Settings
 from tests.dashboard.regressions.fleets import every_minute, instance
 from tests.dashboard.regressions.test_a_verdict_is_one_sentence import judged, sentence_of
+from tests.dashboard.regressions.test_the_change_is_what_the_formula_gives_by_hand import (
+    prior_by_hand,
+    tail_by_hand,
+)
 
 BASE = [instance(f"b{i}") for i in range(6)]
 TAIL = {"calls": 1000, "p50": 0.010, "p99": 0.020}
-AFTER_30 = (0.055**2 * (60 - 30) + 0.05**2 * (30 - 10)) / (60 - 10)
-AFTER_70 = (0.05**2 * (240 - 70) + 0.042**2 * (70 - 60)) / (240 - 60)
-"""The prior variance of p50 after 30 and 70 minutes. Its table has 0.055**2 after 10 minutes,
-0.05**2 after 60 and 0.042**2 after 240."""
-ONE_TEST = find_tail(0.5 * 0.005 * 4 / 12.5, 0.055**2 / 0.04**2)
-"""The tail of the test since the deployment: half of the rate of p50, which has 4 of the weights
-12.5."""
 
 
-def by_hand(prior: float, df: int, counts: tuple[int, int]) -> tuple[float, float]:
-    """Half the width of the interval, and the change that is detected in 90% of cases, on the log
-    scale. The instances of an arm are equal, so all squares are zero."""
-    error = math.sqrt(prior * 15 / df * (1 / counts[0] + 1 / counts[1]))
-    margin = t.ppf(1 - ONE_TEST, df) * error
+def by_hand(minutes: int, baseline: int, candidate: int) -> tuple[float, float]:
+    """Half the width of the interval of p50, and the change that is detected in 90% of cases, on
+    the log scale. The instances of an arm are equal, so all squares are zero."""
+    df = P50.prior_df + baseline + candidate - 2
+    variance = P50.prior_df * prior_by_hand(P50, minutes) / df
+    error = math.sqrt(variance * (1 / baseline + 1 / candidate))
+    margin = t.ppf(1 - tail_by_hand(P50), df) * error
     return margin, margin + t.ppf(0.9, df) * error
 
 
@@ -62,7 +60,7 @@ def test_only_the_next_check_is_missing() -> None:
     assert held(outcome) == ("p50", "time")
     assert outcome.next_step is not None
     assert (outcome.next_step.kind, outcome.next_step.minutes) == ("wait", 30)
-    margin, visible = by_hand(AFTER_30, 15 + 5, (6, 1))
+    margin, visible = by_hand(30, 6, 1)
     delta = math.log(1.005)
     assert sentence_of(outcome) == (
         f"Next check at 10:00. So far, p50 call time is 0.5% slower ({say(delta - margin)} to "
@@ -75,10 +73,11 @@ def test_one_instance_a_version_needs_more_instances() -> None:
     outcome = judged([instance("b1"), instance("c1", p50=0.0104)], 70)
     assert held(outcome) == ("p50", "instances")
     sentence = sentence_of(outcome)
-    margin, visible = by_hand(AFTER_70, 15, (1, 1))
+    margin, visible = by_hand(70, 1, 1)
     delta = math.log(1.04)
-    error = math.sqrt(AFTER_70 * (1 / 3 + 1))
-    with_two = (t.ppf(1 - ONE_TEST, 17) + t.ppf(0.9, 17)) * error
+    error = math.sqrt(prior_by_hand(P50, 70) * (1 / 3 + 1))
+    df = P50.prior_df + 2
+    with_two = (t.ppf(1 - tail_by_hand(P50), df) + t.ppf(0.9, df)) * error
     assert sentence == (
         f"Not enough data on p50 call time: 4% slower ({say(delta - margin)} to "
         f"{say(delta + margin)}) than 2026.11.2, 10.4 ms instead of 10 ms. "
@@ -129,7 +128,7 @@ def test_the_visible_change_is_detected_in_about_90_percent_of_cases(candidates:
     outcome = judged(rows, 30)
     assert outcome.held_by is not None and outcome.held_by.visible_90 is not None
     size, dice, seen = math.log1p(outcome.held_by.visible_90), random.Random(7), 0
-    variance = AFTER_30 * PRODUCTION.prior_df / (PRODUCTION.prior_df + 5 + candidates - 1)
+    variance = prior_by_hand(P50, 30) * P50.prior_df / (P50.prior_df + 5 + candidates - 1)
     spread = math.sqrt(variance)
     for _ in range(1000):
         found = combine(
@@ -141,7 +140,7 @@ def test_the_visible_change_is_detected_in_about_90_percent_of_cases(candidates:
                 )
             ],
             variance,
-            PRODUCTION.prior_df,
+            P50.prior_df,
         )
-        seen += found.delta > found.error * t_quantile(found.df, ONE_TEST)
+        seen += found.delta > found.error * t_quantile(found.df, tail_by_hand(P50))
     assert 870 <= seen <= 930

@@ -121,7 +121,12 @@ def test_an_invalid_value_is_a_sentence_that_names_the_setting(
             "Tolerated change of p50 is 10%, expected at least 20%: a change too",
         ),
         (
-            {"watch_alpha": 0.03},
+            {"roll_back_alpha": 0.05},
+            "False-positive rate of ROLL BACK is 5%, expected at most 2.5%: WATCH must be raised "
+            "before ROLL BACK.",
+        ),
+        (
+            {"roll_back_alpha": 0.05, "watch_alpha": 0.03},
             "False-positive rate of WATCH is 3%, expected at least 5%: WATCH must be raised "
             "before ROLL BACK.",
         ),

@@ -22,6 +22,7 @@ from dashboard.regressions.backtest import (
 )
 from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judge.settings_overrides import build_settings, list_settings
+from dashboard.regressions.judge.verdict_policy import LEAST_HOLD_MINUTES
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.regressions.models import Comparison, JudgingChoice, Verdict
@@ -108,9 +109,10 @@ def test_expired_minutes_are_not_estimated(
 def test_only_the_requested_part_of_a_deployment_is_evaluated(
     judged: Deployment, project: Project
 ) -> None:
-    Verdict.objects.filter(deployment=judged).update(minute=judged.started_minute + 12)
+    early = PRODUCTION.warm_up_minutes + LEAST_HOLD_MINUTES - 1
+    Verdict.objects.filter(deployment=judged).update(minute=judged.started_minute + early - 1)
     found = backtest_deployments(
-        project=project, since_minute=0, settings_of=lambda _: PRODUCTION, minutes=15
+        project=project, since_minute=0, settings_of=lambda _: PRODUCTION, minutes=early
     )
     [line] = found.lines
     assert (line.then, line.now, line.differs) == ("roll_back", "watch", True)

@@ -95,4 +95,4 @@ def test_a_slower_version_is_rolled_back(restarted: None) -> None:
     assert verdict.kind == "roll_back"
     assert verdict.evidence["layouts"] == ["run_against_run"]
     assert "than the last 6 runs of old" in verdict.sentence
-    assert "all 2 runs" in verdict.sentence
+    assert "on both runs" in verdict.sentence

@@ -1,15 +1,44 @@
 """The matched log ratio, its variance and its interval on a case that is small enough to compute by
 hand."""
 
+from itertools import pairwise
 from math import exp, log, sqrt
 
 import pytest
 from scipy.stats import t
 
-from dashboard.regressions.judge import judge
+from dashboard.regressions.judge import PRODUCTION, judge
 from dashboard.regressions.judge.error_budget import find_tail
+from dashboard.regressions.judge.level_reading import WHOLE_SHARE
 from dashboard.regressions.judge.pooled_estimate import t_quantile
+from dashboard.regressions.judge.settings import P50, AnyMetric, RatioMetric
 from tests.dashboard.regressions.fleets import every_minute, instance
+
+
+def prior_by_hand(metric: RatioMetric, minutes: int) -> float:
+    """The prior variance after these matched minutes, on the line between two rows of its table."""
+    return next(
+        (before * (end - minutes) + after * (minutes - start)) / (end - start)
+        for (start, before), (end, after) in pairwise(metric.prior_variance)
+        if start <= minutes <= end
+    )
+
+
+def rate_by_hand(metric: AnyMetric) -> float:
+    """The false-positive rate of one metric: its share of the weights of all metrics that can raise
+    ROLL BACK. GPU time replaces call time, so it has no weight of its own."""
+    weights = [each.weight for each in PRODUCTION.process_metrics if each.hard]
+    for each in PRODUCTION.metrics:
+        if each.hard and not (isinstance(each, RatioMetric) and each.instead_of):
+            weights.append(each.weight)
+    return PRODUCTION.roll_back_alpha * metric.weight / sum(weights)
+
+
+def tail_by_hand(metric: RatioMetric) -> float:
+    """The tail of the test of the time since the deployment, for a level in one region."""
+    growth = metric.prior_variance[0][1] / metric.prior_variance[-1][1]
+    return find_tail(WHOLE_SHARE * rate_by_hand(metric), growth)
+
 
 SHARES = {"small": 300, "large": 100}
 
@@ -31,19 +60,15 @@ def test_change_interval_and_values_match_the_formula():
     row = row_of(two_against_one())
     half = log(1.1) / 2
     delta = log(0.0126) - (log(0.010) + log(0.011)) / 2
-    # The table has 0.055**2 after 10 minutes and 0.05**2 after 60 minutes.
-    prior = (0.055**2 * (60 - 30) + 0.05**2 * (30 - 10)) / (60 - 10)
-    variance = (15 * prior + 2 * half**2) / (15 + 1)
+    df = P50.prior_df + 1
+    variance = (P50.prior_df * prior_by_hand(P50, 30) + 2 * half**2) / df
     error = sqrt(variance * (1 / 1 + 1 / 2))
-    # p50 has 4 of the weights 4 + 2 + 1 + 2 + 0.5 + 1 of calls and 1 + 1 of processes. The test since
-    # the deployment has half of its rate.
-    tail = find_tail(0.5 * 0.005 * 4 / 12.5, 0.055**2 / 0.04**2)
-    margin = t.ppf(1 - tail, 16) * error
+    margin = t.ppf(1 - tail_by_hand(P50), df) * error
     assert row.change == pytest.approx(exp(delta) - 1)
     assert row.low == pytest.approx(exp(delta - margin) - 1)
     assert row.high == pytest.approx(exp(delta + margin) - 1)
     assert row.smallest_visible == pytest.approx(exp(margin) - 1)
-    assert row.bound == pytest.approx(exp(delta + t.ppf(0.95, 16) * error) - 1)
+    assert row.bound == pytest.approx(exp(delta + t.ppf(0.95, df) * error) - 1)
     assert row.baseline == pytest.approx(sqrt(0.010 * 0.011) ** 0.75 * sqrt(0.020 * 0.022) ** 0.25)
     assert row.candidate == pytest.approx(row.baseline * exp(delta))
     assert (

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from dashboard.regressions.judge import PRODUCTION, Comparison, Settings
+from dashboard.regressions.judge.pooled_estimate import prior_at
+from dashboard.regressions.judge.prior_freedom import MAX_PRIOR_DF, MIN_PRIOR_DF, fit_prior_df
 from dashboard.regressions.judge.process.inputs import START_MINUTES
 from dashboard.regressions.judge.process.metrics import MissShareMetric
 from dashboard.regressions.judge.settings import EAGER, P50
@@ -100,7 +102,44 @@ def test_a_point_that_few_pairs_reached_is_left_out() -> None:
 
 def test_instances_that_never_differ_give_no_zero_variance() -> None:
     pairs: list[LessonSums] = [{"p50": {"points": {"10": [0.0, 8]}}}] * 40
-    assert pool_lessons(pairs, ONLY)["p50"].variance == ((10, MIN_VARIANCE_SHARE * 0.05**2),)
+    least = MIN_VARIANCE_SHARE * prior_at(P50.prior_variance, 10)
+    assert pool_lessons(pairs, ONLY)["p50"].variance == ((10, least),)
+    assert least > 0.0
+
+
+def draw_variances(prior_df: float, count: int = 2000, scale: float = 0.04) -> list[LessonSums]:
+    """Lessons of pairs whose true variances are scaled inverse chi-squared with `prior_df` degrees
+    of freedom; half of the pairs have few instances and half have many."""
+    rng = np.random.default_rng(640_500)
+    found: list[LessonSums] = []
+    for number in range(count):
+        df = 4 if number % 2 else 16
+        variance = scale**2 * prior_df / rng.chisquare(prior_df)
+        found.append({"p50": {"points": {"10": [variance * float(rng.chisquare(df)), df]}}})
+    return found
+
+
+@pytest.mark.parametrize("prior_df", [6, 15, 30])
+def test_pairs_with_known_degrees_of_freedom_give_them_back(prior_df: int) -> None:
+    pairs = draw_variances(prior_df)
+    points = [pair["p50"]["points"]["10"] for pair in pairs]
+    learned = fit_prior_df([(squares / df, df) for squares, df in points])
+    assert 0.75 * prior_df <= learned <= 1.4 * prior_df
+    assert pool_lessons(pairs, ONLY)["p50"].prior_df == learned
+
+
+def test_equal_variances_give_the_most_degrees_of_freedom() -> None:
+    assert fit_prior_df([(0.04**2, 8.0)] * 40) == MAX_PRIOR_DF
+
+
+def test_wildly_different_variances_give_the_fewest_degrees_of_freedom() -> None:
+    assert fit_prior_df([(10.0 ** (number % 5), 8.0) for number in range(40)]) == MIN_PRIOR_DF
+
+
+def test_too_few_pairs_give_no_degrees_of_freedom() -> None:
+    pairs = draw_variances(15, LEAST_PAIRS)
+    assert pool_lessons(pairs, ONLY)["p50"].prior_df is not None
+    assert pool_lessons(pairs[1:], ONLY)["p50"].prior_df is None
 
 
 def test_pairs_without_a_common_minute_give_no_lesson() -> None:
