@@ -39,9 +39,11 @@ from dashboard.regressions.judge.rate_ratio import Rate, RateSeries, Sums, estim
 from dashboard.regressions.judge.reading_state import Reading
 from dashboard.regressions.judge.settings import AffectedMetric, Settings
 
-MIN_PAST_MINUTES = 60
-"""Minutes for which a rate must be higher than in the past before ROLL BACK. A storm of errors hits
-any version, and no other version runs to show it."""
+MIN_PAST_MINUTES = 30
+"""Minutes for which a rate must be higher than in the past before its hold time begins. A storm of
+errors hits any version, and no other version runs to show it."""
+GROSS_RISE, STORM_RISE = 0.25, 0.6
+"""A rise of the share that needs no test, and one that no usual storm of errors reaches."""
 FULL_HOLD_RISE = 1 / 60
 """A rise of the share in units of which the hold time shrinks: bursts of errors reach 5%, so half
 of all calls need no long hold time."""
@@ -213,6 +215,9 @@ class AffectedSeries:
         self._risen_minutes = risen + 1 if leaning and fresh else max(0, risen - 2)
         if self._past_only and self.metric.by_rate and self._risen_minutes < MIN_PAST_MINUTES:
             regressed = False
+        rise = self._rise() if leaning or self.rates.window.has_risen(self.metric) else 0.0
+        if self.metric.by_rate and self._is_gross(rise):
+            leaning = regressed = fresh = True
         calm = self._calm_minutes
         recovered = calm > 0 and calm + self.metric.window_minutes > self._recent_minutes
         if recovered and self.compares_rates:
@@ -223,22 +228,28 @@ class AffectedSeries:
             recovered=recovered,
             relapsed=regressed,
             fresh=fresh,
-            size=self._rise() / FULL_HOLD_RISE if leaning else 1.0,
+            size=rise / FULL_HOLD_RISE,
         )
 
     def _rise(self) -> float:
         """The rise of the share over the last minutes, without the most affected one of several
-        instances; 0 without a baseline in the same minutes, because a storm of errors can hit any
-        version."""
-        if self._past_only:
-            return 0.0
+        instances. Without a baseline in the same minutes only a very large one counts, because a
+        storm of errors can hit any version."""
         windows = [window for units in self.candidate.values() for window in units.values()]
         called = [window for window in windows if window.calls]
         if len(called) > 1:
             called.remove(max(called, key=lambda window: window.events / window.calls))
         calls = sum(window.calls for window in called)
         rest = sum(window.events for window in called) / calls if calls else 0.0
-        return min(self.rates.rise(), rest - (self.share(self.baseline) or 0.0))
+        rise = min(self.rates.rise(), rest - (self.share(self.baseline) or 0.0))
+        return 0.0 if self._past_only and rise < STORM_RISE else rise
+
+    def _is_gross(self, rise: float) -> bool:
+        """True if so many of the last minutes' calls fail that no test is needed. It finds versions
+        with few calls and a baseline without any event, whose rate has a very wide interval."""
+        return (
+            rise >= GROSS_RISE and self.rates.window.sums.cand_events >= self.metric.affected_events
+        )
 
     def undecided(self) -> bool:
         """True if both versions are affected and the candidate's rise is too large to ignore."""

@@ -195,7 +195,7 @@ class Comparison:
         compared = [region.close(minute, ago, self.budget, self.with_past) for region in regions]
         if any(compared):
             self.last_compared = minute
-        if len(self.regions) > 1:
+        if self.budget.regions > 1:
             self.pooled.add(minute, regions, self.budget)
         self.same_host_minutes += self._past_calls() > before
         if self.lives["candidate"].last == minute:
@@ -235,8 +235,9 @@ class Comparison:
     @property
     def budget(self) -> ErrorBudget:
         """The error budget that all metrics and outermost regions share."""
-        if self._budget.regions != max(1, len(self.regions)):
-            self._budget = self.settings.budget(len(self.regions))
+        compared = sum(region.is_compared for region in self.regions.values())
+        if self._budget.regions != max(1, compared):
+            self._budget = self.settings.budget(compared)
         return self._budget
 
     def drifted(self) -> list[SelfDrift]:
@@ -255,7 +256,8 @@ class Comparison:
         minor = set(self.minor_regions())
         called = [region for region in self.regions.values() if not region.quiet]
         found = [item for region in called for item in region.judged(minor=region.name in minor)]
-        return found + self.pooled.judged(called) + processes
+        pooled = self.pooled.judged(called) if self.budget.regions > 1 else []
+        return found + pooled + processes
 
     def minor_regions(self) -> list[str]:
         """Names of regions with too few calls to hold back HEALTHY.

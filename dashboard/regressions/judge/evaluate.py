@@ -220,7 +220,7 @@ def list_evidence(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
         for region in regions
         for row in build_region_evidence(region, settings, budget, verdict)
     ]
-    if len(regions) > 1:
+    if budget.regions > 1:
         rows += build_pooled_evidence(comparison.pooled, settings, budget, verdict)
     return [
         limit_dots(row)

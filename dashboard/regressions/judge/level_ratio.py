@@ -1,9 +1,9 @@
 """Level ratio: running state of a compared level, as a stratified log ratio of instances.
 
 Algorithm: cells (`matched_cell`) give differences of log levels from the baseline's mean, averaged
-per instance. What the past of an instance's node explains is subtracted (`node_past`). One number per instance enters the estimate
-with a moderated t-interval (`pooled_estimate`). Where the baseline has ended, each host is compared
-with its own past (`before_after`).
+per instance. What the past of an instance's node explains is subtracted (`node_past`). One number
+per instance enters the estimate with a moderated t-interval (`pooled_estimate`). Where the baseline
+has ended, each host is compared with its own past (`before_after`).
 
 Invariants:
 

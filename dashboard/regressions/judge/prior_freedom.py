@@ -26,6 +26,9 @@ def fit_prior_df(variances: Sequence[tuple[float, float]]) -> int:
     logs = [math.log(v) - float(digamma(df / 2)) + math.log(df / 2) for v, df in variances]
     mean = math.fsum(logs) / len(logs)
     spread = math.fsum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
+    # With few pairs the estimate is uncertain: one standard error is added, so that certainty is
+    # learned slowly.
+    spread *= 1.0 + math.sqrt(2.0 / (len(logs) - 1))
     beyond = spread - math.fsum(float(polygamma(1, df / 2)) for _, df in variances) / len(logs)
     low, high = MIN_PRIOR_DF, MAX_PRIOR_DF
     while low < high:

@@ -146,6 +146,11 @@ class Region:
             reading = require_lasting(series, reading)
         return reading
 
+    @property
+    def is_compared(self) -> bool:
+        """True if a metric of both versions was compared."""
+        return any(series.matched_minutes for series, _ in self.entries)
+
     def drifted(self) -> list[SelfDrift]:
         """Drifts of the candidate from its own first day, by the metric that decides; empty for a
         region without current calls."""

@@ -23,6 +23,7 @@ Source: non-inferiority test at fixed looks; the hold times are calibrated on si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -57,9 +58,11 @@ class Track:
         self, minute: int, minutes: int, reading: Reading, matched: int, settings: Settings
     ) -> None:
         """Applies the reading after `minutes` more minutes of data."""
+        shrink = min(1.0, HOLD_SIZE / max(reading.size, 1e-9))
+        needed = max(LEAST_HOLD_MINUTES, self.metric.hold_minutes * shrink)
         # A wide bin is one observation, so it must not fill a hold time alone.
         credit = min(minutes, self.metric.hold_minutes // 2)
-        shrink = min(1.0, HOLD_SIZE / max(reading.size, 1e-9))
+        held = minutes if minutes == 1 else min(minutes, math.ceil(needed / 2))
         seen = credit if reading.fresh else 0
         self.reading = reading
         if self.released and reading.relapsed:
@@ -72,7 +75,10 @@ class Track:
         else:
             self.leaning = 0
             self.calm += credit
-        self.regressed = self.regressed + seen if reading.regressed and not self.released else 0
+        if not reading.regressed or self.released:
+            self.regressed = 0
+        elif reading.fresh:
+            self.regressed += held
         least = (self.metric.watch_minutes or settings.watch_minutes) * shrink
         least = max(LEAST_HOLD_MINUTES, least)
         if reading.narrow:
@@ -87,7 +93,7 @@ class Track:
             self.driving = False
         elif (
             self.metric.hard
-            and self.regressed >= max(LEAST_HOLD_MINUTES, self.metric.hold_minutes * shrink)
+            and self.regressed >= needed
             and matched >= max(LEAST_HOLD_MINUTES, settings.matched_minutes * shrink)
         ):
             self.driving = True

@@ -19,7 +19,7 @@ from dashboard.regressions.judge import (
     judge,
 )
 from dashboard.regressions.judge.affected_instances import MIN_PAST_MINUTES
-from dashboard.regressions.judge.settings import P50
+from dashboard.regressions.judge.settings import ERRORS, P50
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
 from tests.dashboard.regressions.test_the_change_is_what_the_formula_gives_by_hand import (
@@ -249,8 +249,8 @@ def test_errors_are_compared_with_the_rate_of_the_baselines_last_day():
     outcome = judged(rows(10), 120)
     errors = next(row for row in outcome.evidence if row.metric == "errors")
     assert (outcome.verdict, errors.rule) == ("roll_back", "rate")
-    # A storm of errors can hit any version, and no other one runs beside it.
-    assert judged(rows(10), MIN_PAST_MINUTES).verdict == "watch"
+    # A storm of errors can hit any version, and no other one runs at the same time.
+    assert judged(rows(10), MIN_PAST_MINUTES + ERRORS.hold_minutes - 5).verdict == "watch"
     assert judged(rows(1), 120).verdict != "roll_back"
 
 

@@ -89,7 +89,7 @@ def test_the_same_version_twice_is_not_rolled_back(replayed: Callable[..., None]
 @pytest.mark.parametrize(
     ("name", "kind", "metrics", "words"),
     [
-        ("cpu-3-slow", "roll_back", {"p50"}, "p50 call time is"),
+        ("cpu-3-slow", "roll_back", {"p50"}, "p50 call time of `request` is"),
         ("cpu-4-graph-break", "roll_back", {"p50"}, "on both instances"),
         (
             "cpu-5-shapes",

@@ -1,16 +1,24 @@
 """Run comparison: the verdict on a version whose runs are short jobs that follow the baseline's.
 
 Algorithm: each level and count of each region is compared over runs (`level_change`,
-`count_change`). The error budget is divided by the tests, by two looks and by two directions. The
-levels of a region count as two tests, because call time, throughput and p99 move together; a count
-without an event cannot be wrong and is no test.
+`count_change`). The error budget is divided by the tests and by two looks. All tests are one-sided,
+because only a change for the worse raises a verdict. The levels of a region count as two tests,
+because call time, throughput and p99 move together; a count without an event cannot be wrong and is
+no test.
 
 - ROLL BACK: a hard metric is worse by its smallest effect, with confidence, in at least
   ROLL_BACK_RUNS runs, and no single run accounts for the change; or in one run that is above every
   run of the baseline by the same margin.
-- WATCH: the same with the confidence of WATCH, or too few of the calls can be compared.
+- WATCH: the same with the confidence of WATCH; or one of several runs is odd; or too few of the
+  calls can be compared.
 - HEALTHY: every hard metric rules out the tolerated change.
 - NOT ENOUGH DATA: everything else, with the number of missing runs.
+
+One run that is far slower than the others hides itself, because it widens the interval of all. So
+the call time of each run is also compared alone, with the variance of the baseline. A run is odd if
+it is worse by the smallest effect and above every run of the baseline. With `n` runs, its tail is
+that of WATCH divided by `n`. These tests are not part of the division above: the bound for call
+time is twice its part, and simulation shows the rate of false WATCH (decision 0130).
 
 Invariants: the verdict depends on the runs alone, not on the time of the evaluation; there is no
 hold time, because a run is one observation; at least LEAST_RUNS runs of the baseline are needed.
@@ -30,7 +38,7 @@ from typing import Literal
 from dashboard.regressions.judge.call_metrics import wall_middle
 from dashboard.regressions.judge.region_state import decides
 from dashboard.regressions.judge.runs.count_change import CountChange, compare_counts
-from dashboard.regressions.judge.runs.level_change import LevelChange, compare_levels
+from dashboard.regressions.judge.runs.level_change import LevelChange, compare_levels, split_by_run
 from dashboard.regressions.judge.runs.run import (
     Run,
     SteadyRun,
@@ -154,12 +162,25 @@ class RunComparison:
         return max(found, 1)
 
     def tail(self, alpha: float) -> float:
+        """The part of an error budget in one test. Tests are one-sided."""
         """The part of an error budget in one tail of one test."""
-        return alpha / (2 * self.tests * RUN_LOOKS)
+        return alpha / (self.tests * RUN_LOOKS)
 
     def leans(self, change: Change) -> bool:
-        """True if the change has the confidence of WATCH."""
-        return self._exceeds(change, self.tail(self.settings.watch_alpha))
+        """True if the change has the confidence of WATCH, or one of several runs is odd."""
+        tail = self.tail(self.settings.watch_alpha)
+        return self._exceeds(change, tail) or self._has_odd_run(change, tail)
+
+    def _has_odd_run(self, change: Change, tail: float) -> bool:
+        if not isinstance(change, LevelChange) or not change.metric.leads or change.delta <= 0.0:
+            return False
+        singles = split_by_run(change, self._sessions)
+        return len(singles) > 1 and any(
+            single.baseline_runs >= LEAST_RUNS
+            and single.is_beyond_every_run(0.0)
+            and self._exceeds(single, tail / len(singles))
+            for single in singles
+        )
 
     def is_regressed(self, change: Change) -> bool:
         """True if the change has the confidence of ROLL BACK, regardless of the number of runs."""

@@ -105,7 +105,7 @@ def _level_row(runs: RunComparison, change: LevelChange) -> Evidence:
         ),
         causes={},
         dots=_level_dots(runs, change),
-        alone=label == "REGRESSED" and change.is_alone,
+        alone=(label == "REGRESSED" or _drives(runs, change)) and change.is_alone,
     )
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dashboard.regressions.judge.buckets import separates
@@ -163,12 +163,38 @@ def compare_levels(
 ) -> LevelChange | None:
     """The change of a level; None if no cell has it in runs of both versions."""
     cells = collect_cells(metric, region, runs, settings)
+    return estimate_change(metric, region, cells, sessions) if cells else None
+
+
+def split_by_run(change: LevelChange, sessions: Mapping[str, str]) -> list[LevelChange]:
+    """The change of each run of the candidate alone, with a variance from the baseline only."""
+    units = sorted({run for group in change.groups for run in group.candidate})
+    return [
+        estimate_change(
+            change.metric,
+            change.region,
+            {
+                key: replace(cell, candidate={unit: cell.candidate[unit]})
+                for key, cell in change.cells.items()
+                if unit in cell.candidate
+            },
+            sessions,
+        )
+        for unit in units
+    ]
+
+
+def estimate_change(
+    metric: RatioMetric,
+    region: str,
+    cells: dict[CellKey, CellLevels],
+    sessions: Mapping[str, str],
+) -> LevelChange:
+    """The change over cells that both versions have, at least one."""
     strata: dict[Stratum, list[CellLevels]] = {}
     for (stratum, _), cell in sorted(cells.items(), key=lambda item: repr(item[0])):
         strata.setdefault(stratum, []).append(cell)
     groups = [make_group(stratum, found, sessions) for stratum, found in strata.items()]
-    if not groups:
-        return None
     variance, df = pool_variance(groups, sessions, RUN_VARIANCE.get(metric.name, DEFAULT_VARIANCE))
     weight = math.fsum(1.0 / group.k for group in groups)
     delta = math.fsum(group.delta / group.k for group in groups) / weight
