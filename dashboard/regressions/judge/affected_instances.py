@@ -45,8 +45,8 @@ errors hits any version, and no other version runs to show it."""
 GROSS_RISE, STORM_RISE = 0.25, 0.6
 """A rise of the share that needs no test, and one that no usual storm of errors reaches."""
 FULL_HOLD_RISE = 1 / 60
-"""A rise of the share in units of which the hold time shrinks: bursts of errors reach 5%, so half
-of all calls need no long hold time."""
+"""The unit of a rise of the share for hold times: bursts of errors reach 5%, so a rise of half of
+all calls needs no long hold time."""
 
 
 class AffectedSeries:
@@ -245,8 +245,9 @@ class AffectedSeries:
         return 0.0 if self._past_only and rise < STORM_RISE else rise
 
     def _is_gross(self, rise: float) -> bool:
-        """True if so many of the last minutes' calls fail that no test is needed. It finds versions
-        with few calls and a baseline without any event, whose rate has a very wide interval."""
+        """True if a large part of the last minutes' calls fails. It needs no test, and finds
+        versions with few calls whose baseline has no event: their rate has a very wide
+        interval."""
         return (
             rise >= GROSS_RISE and self.rates.window.sums.cand_events >= self.metric.affected_events
         )

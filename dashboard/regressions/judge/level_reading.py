@@ -230,7 +230,7 @@ def find_outlier(series: RatioSeries, budget: ErrorBudget) -> Outlier | None:
     apart = part.candidate[unit] - part.baseline_mean
     if count < 2 or apart < math.log1p(series.settings.outlier_change):
         return None
-    # The instance itself would widen the interval so much that it could not be named.
+    # The instance itself would widen the interval until it could not be named.
     others = series.estimate_without(part.stratum, unit)
     if others is None:
         return None

@@ -64,7 +64,7 @@ class SerialNoise:
         return math.sqrt(MAX_INFLATION * self.hour_variance)
 
     def excess(self, minutes: float) -> float:
-        """What the measured noise adds to the variance between instances after so many minutes."""
+        """What the measured noise adds to the variance between instances after these minutes."""
         # Throttled hosts and drifting nodes do not average out like calls.
         scale = min(MAX_INFLATION, math.sqrt(HOUR_MINUTES / max(minutes, 1.0)))
         return max(0.0, self.hour_variance - self._assumed) * scale

@@ -32,7 +32,7 @@ def test_watch_advises_a_swap() -> None:
 
 
 def slower(name: str, **changes: str) -> InstanceMinute:
-    """An instance that is so much slower that time alone does not lead to HEALTHY."""
+    """A slower instance: time alone does not lead to HEALTHY."""
     return instance(name, p50=0.0105, **changes)
 
 

@@ -19,7 +19,7 @@ HISTORY, MINUTES = 600, 120
 
 
 def fleet(*, past: bool = True, change: float = 1.0) -> Iterator[InstanceMinute]:
-    """Four nodes, of which the last is 12% slower. The candidate takes its place at minute 0."""
+    """Four nodes; the last one is 12% slower. The candidate takes its place at minute 0."""
     rng = np.random.default_rng(7)
     speeds = {"n1": 0.99, "n2": 1.0, "n3": 1.01, "n4": SLOW}
     for minute in range(-HISTORY if past else 0, MINUTES):
