@@ -161,7 +161,9 @@ class Change:
             return ""
         if self.unit == "share":
             return f"{numbers.number(1 + self.low)} to {numbers.number(1 + self.high)}{SPACE}times"
-        return numbers.change_range(self.low, self.high) + ("/h" if self.unit in RATES else "")
+        return numbers.change_range(self.low, self.high, self.change) + (
+            "/h" if self.unit in RATES else ""
+        )
 
     @property
     def affected_said(self) -> str:

@@ -142,11 +142,11 @@ def magnitude(ratio: float) -> str:
     return change(ratio).lstrip("+" + MINUS)
 
 
-def change_range(low: float, high: float) -> str:
+def change_range(low: float, high: float, middle: float | None = None) -> str:
     """The interval of a relative change in one unit, such as 13% to 52%, or 1.5 to 31 times,
-    without a plus sign."""
+    without a plus sign. It has the unit of the change in its `middle`, if that is known."""
     low, high = min(low, high), max(low, high)
-    if is_factor(high):
+    if is_factor(high if middle is None else middle):
         return f"{number(1 + low)} to {_times(high)}"
     return f"{change(low).lstrip('+')} to {change(high).lstrip('+')}"
 

@@ -79,11 +79,7 @@ class Track:
             self.regressed = 0
         elif reading.fresh:
             self.regressed += held
-        least = (self.metric.watch_minutes or settings.watch_minutes) * shrink
-        least = max(LEAST_HOLD_MINUTES, least)
-        if reading.narrow:
-            least = max(least, settings.narrow_minutes)
-        self.watching = self.leaning >= least or (
+        self.watching = self.leaning >= self._watch_minutes(reading, shrink, settings) or (
             self.watching and self.calm < settings.watch_minutes
         )
         if reading.recovered:
@@ -99,6 +95,11 @@ class Track:
             self.driving = True
         if not reading.leaning and not self.driving and not self.watching:
             self.since = None
+
+    def _watch_minutes(self, reading: Reading, shrink: float, settings: Settings) -> float:
+        """The hold time of WATCH."""
+        least = (self.metric.watch_minutes or settings.watch_minutes) * shrink
+        return max(LEAST_HOLD_MINUTES, least, settings.narrow_minutes if reading.narrow else 0)
 
     def end(self) -> None:
         """Ends the series' finding, because its subject is gone. The series is silent until it

@@ -34,7 +34,7 @@ ADD = (
 def _postgresql() -> Iterator[None]:
     yield
     executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes("fleet"))
+    executor.migrate(executor.loader.graph.leaf_nodes())
 
 
 def migrate(name: str) -> None:

@@ -42,7 +42,7 @@ def earlier(store_reports: Store) -> Iterator[None]:
     migrate(BEFORE)
     yield
     executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes("fleet"))
+    executor.migrate(executor.loader.graph.leaf_nodes())
 
 
 def test_rows_of_an_earlier_release_count_from_their_first_minute(earlier: None) -> None:

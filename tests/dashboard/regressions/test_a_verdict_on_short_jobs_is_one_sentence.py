@@ -44,6 +44,21 @@ def test_an_odd_run_of_two_is_named_as_such() -> None:
     assert say(outcome).endswith("; one run accounts for most of it: run it once more.")
 
 
+def test_an_odd_run_is_named_if_it_has_two_strata() -> None:
+    candidate, baseline = simulate_sequence(QUIET, 3)
+    (odd,) = simulate_version(QUIET, random.Random(4), "new", "candidate", 1100, 1, slower=4.0)
+    own = [add_stratum(run) for run in (*candidate, replace(odd, unit="new run 2"))]
+    outcome = judge_runs(own, [add_stratum(run) for run in baseline])
+    assert outcome.verdict == "watch"
+    assert say(outcome).endswith("; one run accounts for most of it: run it once more.")
+
+
+def add_stratum(run: Run) -> Run:
+    """The run with the same calls in a second stratum."""
+    more = (replace(row, stratum="H200") for row in run.rows)
+    return replace(run, rows=(*run.rows, *more))
+
+
 def test_a_healthy_run_states_what_is_ruled_out() -> None:
     outcome = judge_runs(*simulate_sequence(QUIET, 1))
     assert outcome.verdict == "healthy" and outcome.bound is not None

@@ -48,7 +48,7 @@ def count_verdicts(runs: int, slower: float = 1.0) -> Counter[str]:
     )
 
 
-@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("runs", [1, 2, 3])
 def test_healthy_runs_are_left_alone(runs: int) -> None:
     found = count_verdicts(runs)
     total = found.total()
@@ -61,7 +61,14 @@ def test_healthy_runs_are_left_alone(runs: int) -> None:
 
 @pytest.mark.parametrize(
     ("slower", "runs", "least"),
-    [(1.1, 2, 0.2), (1.2, 1, 0.6), (1.2, 2, 0.75), (1.3, 1, 0.85), (1.3, 2, 0.9)],
+    [
+        (1.1, 1, 0.2),
+        (1.1, 2, 0.33),
+        (1.2, 1, 0.68),
+        (1.2, 2, 0.8),
+        (1.3, 1, 0.9),
+        (1.3, 2, 0.95),
+    ],
 )
 def test_slower_runs_are_found(slower: float, runs: int, least: float) -> None:
     found = count_verdicts(runs, slower)
@@ -69,6 +76,48 @@ def test_slower_runs_are_found(slower: float, runs: int, least: float) -> None:
     print(f"{slower - 1:+.0%}, {runs} runs: {dict(found)} of {total}")
     assert found["roll_back"] + found["watch"] >= least * total
     assert found["healthy"] <= 0.1 * total
+
+
+@pytest.mark.parametrize(("slower", "least"), [(1.2, 0.6), (1.5, 0.95), (4.0, 1.0)])
+@pytest.mark.parametrize("runs", [2, 3])
+def test_one_odd_run_is_watched_in_every_world(runs: int, slower: float, least: float) -> None:
+    found: Counter[str] = Counter()
+    for world in WORLDS.values():
+        for seed in range(20):
+            own, baseline = simulate_sequence(world, 1000 * runs + seed, candidate_runs=runs)
+            own = [*own[:-1], slow_down(own[-1], slower)]
+            found[RunComparison(own, baseline, PRODUCTION).verdict] += 1
+    print(f"one of {runs} runs {slower - 1:+.0%}: {dict(found)}")
+    assert found["watch"] + found["roll_back"] >= least * found.total()
+    assert found["roll_back"] <= 0.05 * found.total()
+
+
+def test_an_odd_run_below_an_earlier_run_is_no_news() -> None:
+    own, baseline = simulate_sequence(World(0.01, 0.01), 3, candidate_runs=2)
+    own = [own[0], slow_down(own[1], 1.5)]
+    assert RunComparison(own, baseline, PRODUCTION).verdict == "watch"
+    earlier = [*baseline[:-1], slow_down(baseline[-1], 1.6)]
+    assert RunComparison(own, earlier, PRODUCTION).verdict == "not_enough_data"
+
+
+def test_an_odd_run_of_a_faster_version_is_no_regression() -> None:
+    own, baseline = simulate_sequence(World(0.01, 0.01), 3, candidate_runs=5)
+    own = [*(slow_down(run, 0.9) for run in own[:-1]), slow_down(own[-1], 1.3)]
+    assert RunComparison(own, baseline, PRODUCTION).verdict == "not_enough_data"
+
+
+def slow_down(run: Run, factor: float) -> Run:
+    """The run with longer calls."""
+    rows = tuple(
+        replace(
+            row,
+            p50=factor * (row.p50 or 0.0),
+            p99=factor * (row.p99 or 0.0),
+            latency_sum=factor * row.latency_sum,
+        )
+        for row in run.rows
+    )
+    return replace(run, rows=rows)
 
 
 def test_one_odd_run_of_two_is_not_rolled_back() -> None:
@@ -79,7 +128,7 @@ def test_one_odd_run_of_two_is_not_rolled_back() -> None:
     )
     odd = replace(odd, unit="new run 2")
     comparison = RunComparison([*candidate, odd], baseline, PRODUCTION)
-    assert comparison.verdict in ("watch", "not_enough_data")
+    assert comparison.verdict == "watch"
     both = RunComparison(*simulate_sequence(world, 3, candidate_runs=2, slower=1.25), PRODUCTION)
     assert both.verdict == "roll_back"
 

@@ -17,7 +17,7 @@ FRAME = 2  # session; person with projects, roles and waiting items
 MOST = {
     "": 5,  # 4 without an open alert: six with the frame
     "alerts/": 3,  # one for the same versions in other environments
-    "alerts/grades/": 6,
+    "alerts/grades/": 7,
     "alerts/{alert}/": 10,
     "findings/": 9,
     "findings/{finding}/": 7,
@@ -26,7 +26,7 @@ MOST = {
     "settings/audit/": 4,
     "settings/data/": 0,
     "settings/guides/": 2,
-    "settings/judging/": 8,
+    "settings/judging/": 9,
     "settings/keys/": 2,
     "settings/members/": 2,
     "settings/messages/": 6,

@@ -133,12 +133,11 @@ class LevelChange:
     @property
     def is_alone(self) -> bool:
         """True if one of several candidate runs accounts for more than half of the change."""
-        values = [
-            (value - group.baseline_mean)
-            for group in self.groups
-            for value in group.candidate.values()
-        ]
-        rest = sorted(values)[:-1]
+        values: dict[str, list[float]] = {}
+        for group in self.groups:
+            for run, value in group.candidate.items():
+                values.setdefault(run, []).append(value - group.baseline_mean)
+        rest = sorted(math.fsum(found) / len(found) for found in values.values())[:-1]
         return bool(rest) and math.fsum(rest) / len(rest) < self.delta / 2
 
     @property

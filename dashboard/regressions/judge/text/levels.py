@@ -140,7 +140,7 @@ def interval(row: Evidence, worse: bool) -> str:
     """The interval in the direction of the sentence."""
     low, high = orient_change(row.low or 0.0, row.worse), orient_change(row.high or 0.0, row.worse)
     low, high = (low, high) if worse else (-high, -low)
-    return change_range(low, high)
+    return change_range(low, high, orient_change(row.change or 0.0, row.worse))
 
 
 def instances_phrase(row: Evidence) -> str:

@@ -149,7 +149,7 @@ def watch_sentence(
             so = "one instance accounts for nearly all of it: check its host first"
         so = (describe_missing_proof(outcome) or so) if hard else so
         step = outcome.next_step
-        swap = f" {next_step_phrase(step)}" if step and step.kind == "swap_hosts" else ""
+        swap = f" {next_step_phrase(step)}" if hard and step and step.kind == "swap_hosts" else ""
         return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; {so}.{swap}"
     news = next((fact for fact in outcome.facts if fact.severity == "watch"), None)
     if news:

@@ -41,7 +41,7 @@ class Command(BaseCommand):
         self.say_where(setup)
         progress = Progress(settings.ENV.data / "demo.json")
         progress.load(now=time.time())
-        models = build_fleet(judged_minutes=PRODUCTION.warm_up_minutes + PRODUCTION.matched_minutes)
+        models = build_fleet(judged_minutes=PRODUCTION.warm_up_minutes + 2)
         simulated = build_instances((*models, TRAINING), start_minute=progress.start_minute)
         endpoint = Endpoint(
             host=local_host(settings.ENV.listen).strip("[]"),
