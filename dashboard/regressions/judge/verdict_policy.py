@@ -65,8 +65,7 @@ class Track:
         held = minutes if minutes == 1 else min(minutes, math.ceil(needed / 2))
         seen = credit if reading.fresh else 0
         self.reading = reading
-        if self.released and reading.relapsed:
-            self.released = False
+        self.released = self.released and not reading.relapsed
         if reading.leaning:
             if self.since is None:
                 self.since = minute
