@@ -174,7 +174,7 @@ TABLE: dict[str, Run | str] = {
     "python -m tests.bench.sizing": "It computes the table of capacity.md "
     "from the results of a benchmark.",
     "python -m tests.bench.bench_drift 30": "A benchmark: it takes an hour, and its "
-    "results are in results-rules.md.",
+    "results are in results-drift.md.",
     "apt-get install postgresql redis-server chromium caddy g++ python3-dev strace curl jq "
     "prometheus": Run(".ci/run", "apt-get install"),
 }

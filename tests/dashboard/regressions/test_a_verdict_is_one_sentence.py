@@ -98,8 +98,8 @@ def test_healthy_names_the_largest_possible_regression_of_each_metric():
     assert outcome.bounds["p99"] == max(outcome.bounds.values())
     assert (
         sentence_of(outcome)
-        == f"No regression above {p99} in 1 h compared with 2026.11.2: p50 {p50}, p99 {p99}, "
-        f"throughput {throughput}."
+        == f"No regression above {p99} in 1 h compared with 2026.11.2 (95% bounds: p50 {p50}, "
+        f"p99 {p99}, throughput {throughput})."
     )
 
 
@@ -141,7 +141,7 @@ def test_a_metric_that_one_version_does_not_report_is_named():
     p50, p99 = (percent(outcome.bounds[name]) for name in ("p50", "p99"))
     assert (
         sentence_of(outcome)
-        == f"No regression above {p99} in 1 h compared with 2026.11.2: p50 {p50}, p99 {p99}."
+        == f"No regression above {p99} in 1 h compared with 2026.11.2 (95% bounds: p50 {p50}, p99 {p99})."
         + silent
     )
 

@@ -137,8 +137,13 @@ def excludes_zero(row: Evidence) -> bool:
 
 
 def interval(row: Evidence, worse: bool) -> str:
-    """The interval in the direction of the sentence."""
+    """The interval in the direction of the sentence. Both directions are words if it contains zero:
+    `4.1% faster to 20% slower`."""
     low, high = orient_change(row.low or 0.0, row.worse), orient_change(row.high or 0.0, row.worse)
+    if low < 0.0 < high and row.metric != "leak":
+        metric = find_metric(row.metric)
+        sides = (f"{magnitude(low)} {metric.better}", f"{magnitude(high)} {metric.worse}")
+        return " to ".join(sides if worse else sides[::-1])
     low, high = (low, high) if worse else (-high, -low)
     return change_range(low, high, orient_change(row.change or 0.0, row.worse))
 

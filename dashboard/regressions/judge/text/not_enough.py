@@ -121,7 +121,7 @@ def undecided_sentences(
         said = [better, estimate_sentence(outcome, held, baseline, "Not enough data on ")]
         # The time of the next check is the advice to wait.
         advice = "More time helps." if held.helps == "time" else advice
-        alone = "More time alone does not help." if held.helps == "instances" else ""
+        alone = "More time alone does not help." if held.helps == "instances" and advice else ""
         said += [visible_sentence(held), alone, advice, look]
     return " ".join(filter(None, said))
 
@@ -147,7 +147,7 @@ def estimate_sentence(outcome: Outcome, held: HeldBy, baseline: str, start: str)
 
 
 def difference_phrase(row: Evidence, baseline: str) -> str:
-    """`4.1% slower (-12% to 23%) than v1, 10.4 ms instead of 10 ms`: the estimate so far."""
+    """`4.1% slower (12% faster to 23% slower) than v1, 10.4 ms instead of 10 ms`: the estimate so far."""
     both = levels_phrase(row)
     if magnitude(orient_change(row.change or 0.0, row.worse)) == UNCHANGED:
         than = describe_baseline(baseline, row.layouts).rstrip(",")

@@ -96,7 +96,7 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
     better = improvement_sentence(outcome.evidence, baseline)
     sentence = (
         f"{better} No regression{above} in {format_minutes(outcome.look or 0)} compared with "
-        f"{against}{f': {each}' if len(bounds) > 1 and worst else ''}."
+        f"{against}{f' (95% bounds: {each})' if len(bounds) > 1 and worst else ''}."
     ).lstrip()
     if outcome.minor:
         more = len(outcome.minor) - MOST_MINOR
