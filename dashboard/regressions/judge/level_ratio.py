@@ -17,7 +17,6 @@ Source: stratified comparison with empirical Bayes variance (Smyth, 2004).
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping
 
 from dashboard.regressions.judge.before_after import (
@@ -45,6 +44,7 @@ from dashboard.regressions.judge.pooled_estimate import (
     prior_at,
     regroup,
 )
+from dashboard.regressions.judge.recent_changes import RecentChanges
 from dashboard.regressions.judge.serial_noise import (
     HOUR_MINUTES,
     SerialNoise,
@@ -70,7 +70,7 @@ class RatioSeries:
         self.groups: list[Group] = []
         self.matched_minutes = 0
         self.history = History(find_level_onset)
-        self.recent: deque[tuple[int, float]] = deque()
+        self.recent = RecentChanges(settings.recent_minutes, self.effect)
         self.trailing: dict[int, Estimate] = {}
         """Estimates of trailing windows that are worse, by length."""
         self.cohorts: dict[Cohort, Estimate] = {}
@@ -80,7 +80,6 @@ class RatioSeries:
         self._estimate: Estimate | None = None
         self._covered = -1
         self._slope = 0.0
-        self._recent_minutes = 0
         assumed = metric.own_share * prior_at(metric.prior_variance, HOUR_MINUTES)
         self.noise = SerialNoise(assumed, metric.prior_df)
         self._snapshots = Snapshots(settings.trailing_minutes)
@@ -170,11 +169,8 @@ class RatioSeries:
 
     def _remember(self, minute: int, minutes: int, change: float) -> None:
         self.matched_minutes += minutes
-        self.recent.append((minutes, minutes * change))
+        self.recent.add(minutes, change)
         self.history.add(minute, minutes, minutes * change)
-        self._recent_minutes += minutes
-        while self._recent_minutes - self.recent[0][0] >= self.settings.recent_minutes:
-            self._recent_minutes -= self.recent.popleft()[0]
 
     def _group(self) -> None:
         ages: list[int] = []
@@ -242,15 +238,9 @@ class RatioSeries:
         prior = prior_at(self.metric.prior_variance, age) + self.noise.excess(age)
         return combine(groups, prior, self.metric.prior_df, self.metric.day_variance)
 
-    def recent_change(self) -> float | None:
-        """The mean change over the last half hour of data; None before that much data exists."""
-        if self._recent_minutes < self.settings.recent_minutes:
-            return None
-        return math.fsum([entry[1] for entry in self.recent]) / self._recent_minutes
-
     def _estimate_windows(self, minute: int) -> dict[int, Estimate]:
         """The trailing windows that are worse, if the last half hour is worse at all."""
-        recent = self.recent_change()
+        recent = self.recent.mean()
         if recent is None or recent < self.effect / 2:
             return {}
         found = {}

@@ -91,14 +91,14 @@ def read_level(series: RatioSeries, budget: ErrorBudget, closely: bool) -> Readi
         return CALM
     gross = is_gross(series)
     found = None
-    if not gross and shown_share(series) >= SHOWN_SHARE and not is_settling(series):
-        found = next(find_changes(series, budget), None)
+    if not gross and series.recent.shown_share >= SHOWN_SHARE and not is_settling(series):
+        found = find_change(series, budget)
     named = found is None and not gross and find_outlier(series, budget) is not None
     if not (found or gross or named or closely):
         return CALM
     seen = not series.is_within_bucket
-    recent = series.recent_change()
-    change = found.estimate.delta if found else recent_floor(series) if gross else 0.0
+    recent = series.recent.mean()
+    change = found.estimate.delta if found else series.recent.floor(GROSS_MINUTES) if gross else 0.0
     sure = found is not None and not found.narrow and found.exceeds(series.effect, "roll_back")
     if found and not found.window_minutes and recent is not None:
         # A change that fades, like a slow start, is no reason for a rollback.
@@ -118,15 +118,20 @@ def find_shown(series: RatioSeries, budget: ErrorBudget) -> Finding | None:
     estimate = series.estimate
     if estimate is None:
         return None
-    return next(find_changes(series, budget), None) or whole_finding(series, budget, estimate)
+    return find_change(series, budget) or whole_finding(series, budget, estimate)
 
 
-def find_changes(series: RatioSeries, budget: ErrorBudget) -> Iterator[Finding]:
-    """The findings at the level of certainty of WATCH. A test that is also sure of ROLL BACK comes
-    first."""
-    found = [one for one in list_findings(series, budget) if one.exceeds(series.effect, "watch")]
-    found.sort(key=lambda one: not (one.exceeds(series.effect, "roll_back") and not one.narrow))
-    yield from found
+def find_change(series: RatioSeries, budget: ErrorBudget) -> Finding | None:
+    """The first test that is sure of ROLL BACK, else the first at the level of certainty of WATCH;
+    None if all are calm."""
+    first = None
+    for one in list_findings(series, budget):
+        if not one.exceeds(series.effect, "watch"):
+            continue
+        if not one.narrow and one.exceeds(series.effect, "roll_back"):
+            return one
+        first = first or one
+    return first
 
 
 def list_findings(series: RatioSeries, budget: ErrorBudget) -> Iterator[Finding]:
@@ -245,27 +250,15 @@ def is_gross(series: RatioSeries) -> bool:
     several instances accounts for. A fleet with more noise needs a larger change."""
     if not series.metric.leads:
         return False
-    floor = recent_floor(series)
-    if floor < math.log1p(series.settings.gross_change):
+    least, floor = math.log1p(series.settings.gross_change), series.recent.floor(GROSS_MINUTES)
+    if floor < least:
         return False
     single = sum(len(part.candidate) for part in series.groups) == 1
     sigmas, minutes = GROSS_SINGLE if single else GROSS_SEVERAL
-    if floor < sigmas * series.noise.minute_sigma or recent_floor(series, minutes) < math.log1p(
-        series.settings.gross_change
-    ):
+    if floor < sigmas * series.noise.minute_sigma or series.recent.floor(minutes) < least:
         return False
     estimate = series.estimate
     return estimate is not None and not is_alone(series, estimate)
-
-
-def recent_floor(series: RatioSeries, least_minutes: int = GROSS_MINUTES) -> float:
-    """The smallest change of the last minutes; 0 with too few minutes."""
-    smallest, minutes = math.inf, 0
-    for span, change in reversed(series.recent):
-        smallest, minutes = min(smallest, change / span), minutes + span
-        if minutes >= least_minutes:
-            return smallest
-    return 0.0
 
 
 def is_settling(series: RatioSeries) -> bool:
@@ -275,25 +268,15 @@ def is_settling(series: RatioSeries) -> bool:
         return True
     if series.matched_minutes > SETTLE_MINUTES[1]:
         return False
-    changes = [change / span for span, change in series.recent for _ in range(span)]
-    third = len(changes) // 3
-    first, last = math.fsum(changes[:third]) / third, math.fsum(changes[-third:]) / third
+    first, last = series.recent.thirds()
     return last < SETTLED_SHARE * first
-
-
-def shown_share(series: RatioSeries) -> float:
-    """The part of the last half hour that shows at least half of the smallest effect."""
-    shown = sum(
-        minutes for minutes, change in series.recent if change >= minutes * series.effect / 2
-    )
-    return shown / max(1, sum(minutes for minutes, _ in series.recent))
 
 
 def require_lasting(series: RatioSeries, reading: Reading) -> Reading:
     """The reading if most of the last half hour shows the change, else a calm one: one compilation
     moves the mean for hours."""
-    counted = sum(minutes for minutes, _ in series.recent)
-    if 4 * shown_share(series) * counted >= 3 * max(counted, series.settings.matched_minutes):
+    counted = series.recent.minutes
+    if 4 * series.recent.shown_share * counted >= 3 * max(counted, series.settings.matched_minutes):
         return reading
     return reading._replace(
         regressed=False, leaning=False, recovered=True, relapsed=False, narrow=False

@@ -51,6 +51,7 @@ class MatchedCell:
         "nodes",
         "past",
         "places",
+        "shares_nodes",
         "traffic",
     )
 
@@ -62,6 +63,7 @@ class MatchedCell:
         self.candidate: dict[Unit, Total] = {}
         self.places: HostHistories = {}
         self.past = NodePast(noise)
+        self.shares_nodes = False
         self.nodes: dict[Unit, str] = {}
         """The node of every instance with matched minutes; empty if not reported."""
         self._base: Pending = {}
@@ -89,7 +91,8 @@ class MatchedCell:
     def _locate(self, rows: list[InstanceMinute], known: dict[Unit, Total]) -> None:
         """Records the nodes of instances. An instance keeps the node of its first minutes."""
         for row in rows:
-            if row.unit not in known:
+            if row.unit not in known and row.unit not in self.nodes:
+                self.shares_nodes |= bool(row.host) and row.host in self.nodes.values()
                 self.nodes[row.unit] = row.host
 
     def _gather(

@@ -73,10 +73,9 @@ def make_group(
         cand = {unit: value - part.get(unit, 0.0) for unit, value in cand.items()}
     else:
         part = {}
-    nodes = {unit: node for cell in cells for unit, node in cell.nodes.items()}
-    named = [node for unit in (*base, *cand) if (node := nodes.get(unit))]
-    if not part and len(set(named)) == len(named):
+    if not part and not any(cell.shares_nodes for cell in cells):
         return group(stratum, base, cand)
+    nodes = {unit: node for cell in cells for unit, node in cell.nodes.items()}
     own = metric.past_share
     places = {
         unit: Place(nodes.get(unit) or f"alone {unit}", own, 0.0 if unit in part else 1.0 - own)

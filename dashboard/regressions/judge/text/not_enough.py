@@ -147,7 +147,7 @@ def estimate_sentence(outcome: Outcome, held: HeldBy, baseline: str, start: str)
 
 
 def difference_phrase(row: Evidence, baseline: str) -> str:
-    """`4.1% slower (12% faster to 23% slower) than v1, 10.4 ms instead of 10 ms`: the estimate so far."""
+    """`4.1% slower (12% faster to 23% slower) than v1, 10.4 ms instead of 10 ms`."""
     both = levels_phrase(row)
     if magnitude(orient_change(row.change or 0.0, row.worse)) == UNCHANGED:
         than = describe_baseline(baseline, row.layouts).rstrip(",")
