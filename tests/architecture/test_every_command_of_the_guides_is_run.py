@@ -81,8 +81,8 @@ TABLE: dict[str, Run | str] = {
     "make calibrate": "It takes hours. The results pages give the "
     "seeds; tests/dashboard/regressions "
     "evaluates single fleets.",
-    'python -m tests.bench.calibrate --groups "rules '
-    'without" --deployments 100 --hours 12': "It takes hours, as `make calibrate` does.",
+    "python -m tests.bench.calibrate --seeds test": "It takes hours, as `make calibrate` does.",
+    "python -m tests.bench.bench_judge": "A benchmark: its results are in goals.md.",
     "python -m tests.bench.calibrate --combine FILE ...": "It prints stored results; "
     "tests/dashboard/regressions runs it on short fleets.",
     ".venv/bin/python manage.py setup_project --help": Run(
