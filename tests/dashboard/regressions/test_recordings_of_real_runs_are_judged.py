@@ -86,6 +86,16 @@ def test_the_same_version_twice_is_not_rolled_back(replayed: Callable[..., None]
     assert {kind for _, kind in verdict.evidence["transitions"]} <= {"healthy", "not_enough_data"}
 
 
+def test_an_hour_of_the_same_version_is_neither_watched_nor_rolled_back(
+    replayed: Callable[..., None],
+) -> None:
+    """Two instances of each version at the same time on two busy cores."""
+    replayed("cpu-hour-same", instances=4)
+    (verdict,) = verdicts()
+    assert {kind for _, kind in verdict.evidence["transitions"]} <= {"healthy", "not_enough_data"}
+    assert verdict.evidence["compared_minutes"] >= 45
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "metrics", "words"),
     [
