@@ -100,7 +100,9 @@ class AffectedSeries:
             return 0
         calls = sum(found.cand_calls for found in sums.values())
         if calls:
-            self.history.add(minute, calls, sum(found.cand_events for found in sums.values()))
+            events = sum(found.cand_events for found in sums.values())
+            # A client may report more errors than calls; a share of more than 1 has no likelihood.
+            self.history.add(minute, calls, min(events, calls))
         gone = self._add_past_counts(minute, rows, sums)
         self._past_only = bool(gone)
         self.rates.add(sums, gone)

@@ -50,7 +50,7 @@ from dashboard.regressions.judge.serial_noise import (
     SerialNoise,
 )
 from dashboard.regressions.judge.settings import RatioMetric, Settings
-from dashboard.regressions.judge.trailing_window import Snapshots
+from dashboard.regressions.judge.trailing_window import EARLIER_MINUTES, Snapshots
 
 TEST_INTERVAL_MINUTES = 5
 """Minutes between two evaluations of trailing windows and of single cohorts."""
@@ -247,7 +247,9 @@ class RatioSeries:
         for window in self.windows:
             groups = self._snapshots.groups(minute, window, self._strata)
             if groups and pool_change(groups) >= self.effect:
-                variance = self.noise.window_variance(window)
+                # The time before is a mean of its own, over fewer minutes at first.
+                earlier = max(EARLIER_MINUTES, self.matched_minutes - window)
+                variance = self.noise.window_variance(window) * (1.0 + window / earlier)
                 found[window] = combine(groups, variance, self.metric.prior_df)
         return found
 

@@ -18,7 +18,7 @@ Source: Benjamini and Hochberg, Controlling the False Discovery Rate, J. R. Stat
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dashboard.regressions.judge.cohorts import Cohort
@@ -29,9 +29,11 @@ from dashboard.regressions.judge.error_budget import (
     find_tail,
     find_window_tail,
 )
+from dashboard.regressions.judge.inputs import Stratum
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
+    Group,
     Unit,
     pool_change,
     pool_without_worst,
@@ -100,7 +102,7 @@ def read_level(series: RatioSeries, budget: ErrorBudget, closely: bool) -> Readi
     recent = series.recent.mean()
     change = found.estimate.delta if found else series.recent.floor(GROSS_MINUTES) if gross else 0.0
     sure = found is not None and not found.narrow and found.exceeds(series.effect, "roll_back")
-    if found and not found.window_minutes and recent is not None:
+    if found and not found.window_minutes and found.cohort is None and recent is not None:
         # A change that fades, like a slow start, is no reason for a rollback.
         sure = sure and recent >= FADING_SHARE * found.estimate.delta
     return Reading(
@@ -175,7 +177,7 @@ def window_finding(
 
 def find_cohorts(series: RatioSeries, budget: ErrorBudget) -> Iterator[Finding]:
     """The cohorts that are worse, by the step-up procedure, most certain first."""
-    cohorts = series.cohorts
+    cohorts, whole = series.cohorts, series.groups
     if not cohorts or max(estimate.delta for estimate in cohorts.values()) < series.effect:
         return
     crossings = {
@@ -198,8 +200,15 @@ def find_cohorts(series: RatioSeries, budget: ErrorBudget) -> Iterator[Finding]:
         tails[verdict] = find_tail(rate * passed / len(order), series.growth)
     for name in order:
         estimate = cohorts[name]
-        narrow = is_single(series, estimate) or is_alone(series, estimate)
+        # One of several instances is no cohort: its machine may be the cause.
+        one = len(list_candidates(estimate.groups)) == 1 < len(list_candidates(whole))
+        narrow = one or is_single(series, estimate) or is_alone(series, estimate)
         yield Finding(estimate, tails["roll_back"], tails["watch"], cohort=name, narrow=narrow)
+
+
+def list_candidates(groups: Sequence[Group]) -> set[tuple[Stratum, Unit]]:
+    """The candidate's instances of these groups."""
+    return {(part.stratum, unit) for part in groups for unit in part.candidate}
 
 
 def is_single(series: RatioSeries, estimate: Estimate | None = None) -> bool:

@@ -26,7 +26,7 @@ from dashboard.regressions.judge.before_after import HostHistories
 from dashboard.regressions.judge.buckets import Bounds
 from dashboard.regressions.judge.inputs import CellRows, InstanceMinute, Traffic
 from dashboard.regressions.judge.node_past import NodePast
-from dashboard.regressions.judge.pooled_estimate import Total, Unit, evict_units
+from dashboard.regressions.judge.pooled_estimate import MAX_UNITS, Total, Unit, evict_units
 from dashboard.regressions.judge.serial_noise import SerialNoise
 from dashboard.regressions.judge.settings import RatioMetric, Settings
 
@@ -91,9 +91,18 @@ class MatchedCell:
     def _locate(self, rows: list[InstanceMinute], known: dict[Unit, Total]) -> None:
         """Records the nodes of instances. An instance keeps the node of its first minutes."""
         for row in rows:
-            if row.unit not in known and row.unit not in self.nodes:
+            if row.unit in known:
+                continue
+            node = self.nodes.get(row.unit)
+            if node is None:
                 self.shares_nodes |= bool(row.host) and row.host in self.nodes.values()
                 self.nodes[row.unit] = row.host
+            elif node != row.host:
+                # A name that moved, or that both versions use, has no past and no neighbours.
+                self.nodes[row.unit] = ""
+        if len(self.nodes) > 4 * MAX_UNITS:
+            kept = self.baseline.keys() | self.candidate.keys()
+            self.nodes = {unit: node for unit, node in self.nodes.items() if unit in kept}
 
     def _gather(
         self, minute: int, rows: CellRows, metric: RatioMetric, settings: Settings

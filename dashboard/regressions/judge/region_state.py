@@ -107,9 +107,7 @@ class Region:
         """Ends a minute before the deployment. The minute becomes the past of its nodes."""
         rows = self._take(minute, with_past)
         for series, _ in self.entries:
-            if series.metric.only_with in self.reports and (
-                with_past or isinstance(series, RatioSeries)
-            ):
+            if series.metric.only_with in self.reports:
                 series.remember(minute, rows)
 
     def close(

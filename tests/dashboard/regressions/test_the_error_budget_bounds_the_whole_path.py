@@ -11,6 +11,7 @@ import pytest
 
 from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judge.error_budget import (
+    TESTS_PER_WINDOW,
     find_crossing,
     find_tail,
     find_window_tail,
@@ -61,4 +62,4 @@ def test_regions_share_one_half_and_the_estimate_over_all_has_the_other() -> Non
 
 def test_the_windows_of_all_days_spend_their_rate_once() -> None:
     tails = [find_window_tail(0.01, 60, 1440 * day - 720) for day in range(1, 500)]
-    assert 48 * math.fsum(tails) == pytest.approx(0.01, rel=0.01)
+    assert 24 * TESTS_PER_WINDOW * math.fsum(tails) == pytest.approx(0.01, rel=0.01)
