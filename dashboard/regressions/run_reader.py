@@ -59,8 +59,8 @@ def read_run_comparison(
     job, or if it is compared in another layout."""
     settings = comparison.settings
     compared = max((series.matched_minutes for _, series in judged_levels(comparison)), default=0)
-    beside = baseline.last_minute - deployment.started_minute
-    if compared >= settings.matched_minutes or beside >= settings.matched_minutes:
+    overlap = baseline.last_minute - deployment.started_minute
+    if compared >= settings.matched_minutes or overlap >= settings.matched_minutes:
         return None
     if baseline.version_id == deployment.version_id:
         return None

@@ -45,8 +45,7 @@ errors hits any version, and no other version runs to show it."""
 GROSS_RISE, STORM_RISE = 0.25, 0.6
 """A rise of the share that needs no test, and one that no usual storm of errors reaches."""
 FULL_HOLD_RISE = 1 / 60
-"""The unit of a rise of the share for hold times: bursts of errors reach 5%, so a rise of half of
-all calls needs no long hold time."""
+"""The unit of a rise for hold times: bursts of errors reach 5%, half of all calls needs less."""
 
 
 class AffectedSeries:

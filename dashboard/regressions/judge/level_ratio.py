@@ -182,7 +182,7 @@ class RatioSeries:
     ) -> list[Group]:
         """The groups of these cells. Collects the ages of the candidate's instances."""
         least = self.settings.instance_minutes
-        beside: dict[Stratum, tuple[Levels, Levels]] = {}
+        side_by_side: dict[Stratum, tuple[Levels, Levels]] = {}
         hosts_of: dict[Stratum, Levels] = {}
         for stratum, cells in strata.items():
             cand = average_differences(
@@ -196,12 +196,12 @@ class RatioSeries:
                 else None
             )
             if base and cand:
-                beside[stratum] = base, cand
+                side_by_side[stratum] = base, cand
             past = [(cell.traffic.baseline, self.past_of(cell)) for cell in cells if cell.places]
             hosts = average_differences(past, least, ages) if past else None
             if hosts:
                 hosts_of[stratum] = hosts
-        groups = group_nodes(beside, strata, self.metric, self.settings)
+        groups = group_nodes(side_by_side, strata, self.metric, self.settings)
         return groups + [make_host_group(stratum, hosts) for stratum, hosts in hosts_of.items()]
 
     def past_of(self, cell: MatchedCell) -> dict[Unit, Total]:

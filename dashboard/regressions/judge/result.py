@@ -247,8 +247,8 @@ class HeldBy:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """Intended confidence of the labels. The intervals are calibrated on simulated fleets; their
-    validity at every evaluation is not proven."""
+    """Intended confidence of the labels. It holds at every evaluation under the assumptions of
+    `error_budget`, which fleets do not always meet."""
 
     roll_back_alpha: float
     watch_alpha: float

@@ -25,6 +25,7 @@ MAX_INFLATION = 3.0
 LONG_WINDOW_SHARE = 0.4
 """The variance of a mean over four hours, relative to an hour: minutes are correlated."""
 HOUR_MINUTES = 60
+MAX_KEPT_UNITS = 4000
 
 
 class SerialNoise:
@@ -42,6 +43,13 @@ class SerialNoise:
         """Adds the mean differences of one hour. Units are compared with themselves within a
         `scope`. `share` is the part of a unit's variance that such a difference has."""
         squares = self._squares.get(scope, 0.0)
+        if len(self._units) > MAX_KEPT_UNITS:
+            # Pods are replaced often; those that are gone have added their squares.
+            self._units = {
+                key: known
+                for key, known in self._units.items()
+                if key[0] != scope or key[1] in differences
+            }
         for unit, value in sorted(differences.items(), key=lambda item: str(item[0])):
             count, mean = self._units.get((scope, unit), (0, 0.0))
             away = value - mean

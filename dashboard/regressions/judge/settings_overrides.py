@@ -21,7 +21,7 @@ ENOUGH_PAIRS = 30
 """Healthy pairs from which the learned variance replaces the default."""
 
 MAX_FACTOR_DOWN, MAX_FACTOR_UP = 10.0, 20.0
-"""A size may be set from a tenth to twenty times its default. Beyond, it is a typing error."""
+"""A size is a tenth to twenty times its default. Beyond, it is a typing error."""
 
 
 class OverrideError(ValueError):
@@ -155,12 +155,11 @@ EFFECTS = {
     "times": "If the baseline is affected too, only a rise by this factor matters.",
     "points": "If the baseline is affected too, only an absolute rise of at least this size "
     "matters.",
-    "hold_minutes": "Time without a break for which a metric must be REGRESSED before ROLL BACK.",
+    "hold_minutes": "Time of REGRESSED without a break before ROLL BACK; less for a large change.",
     "watch_minutes": "The same for WATCH; this metric needs longer than others.",
     "muted": "Shown with the other metrics, but excluded from every verdict.",
 }
-"""The effect of each field of a metric. A metric has the fields of its row in the table of
-metrics."""
+"""The effect of each field of a metric. A metric has the fields of its row in the table."""
 
 TITLES = {
     "smallest_effect": "Smallest effect",

@@ -57,16 +57,16 @@ def test_the_rank_board_has_the_node_below_the_host(signed_in: Client, made: Mad
     assert f"node <bdi>{NODE}</bdi>" in shown(signed_in, made.url("ranks/?job=train-7"))
     [row] = csv.DictReader(shown(signed_in, made.url("ranks.csv?job=train-7")).splitlines())
     assert row["node"] == NODE
-    [told] = signed_in.get(made.url("ranks.json?job=train-7")).json()["rows"]
-    assert told["node"] == NODE
+    [row] = signed_in.get(made.url("ranks.json?job=train-7")).json()["rows"]
+    assert row["node"] == NODE
 
 
 def test_files_and_the_api_have_the_node(signed_in: Client, made: Made) -> None:
     one = pod(made, node=NODE)
     rows = csv.DictReader(shown(signed_in, made.url("instances.csv")).splitlines())
     assert {row["instance"]: row["node"] for row in rows}[one.instance_id] == NODE
-    told = signed_in.get(made.url("instances.json")).json()["instances"]
-    assert {row["id"]: row["node"] for row in told}[one.instance_id] == NODE
+    rows = signed_in.get(made.url("instances.json")).json()["instances"]
+    assert {row["id"]: row["node"] for row in rows}[one.instance_id] == NODE
     read_rows = read(signed_in, f"{ROOT}/instances")["items"]
     assert {row["instance_id"]: row["node"] for row in read_rows}[one.instance_id] == NODE
 

@@ -78,16 +78,16 @@ def _list_identity_traits(
     identity: Any,
     components: Any,
 ) -> Traits:
-    told = {"gpu": gpu, "host": host, "node": node, "torch": torch, "agent": agent}
+    traits = {"gpu": gpu, "host": host, "node": node, "torch": torch, "agent": agent}
     if size > 1:
-        told |= {"rank": str(rank), "world size": str(size), "job": job}
+        traits |= {"rank": str(rank), "world size": str(size), "job": job}
     for key in IDENTITY_TRAITS:
         value = identity.get(key) if isinstance(identity, Mapping) else None
         if value:
-            told[key.replace("_", " ")] = str(value)[:_MAX_CHARS]
+            traits[key.replace("_", " ")] = str(value)[:_MAX_CHARS]
     for key, value in components.items() if isinstance(components, Mapping) else ():
-        told.setdefault(str(key)[:_MAX_CHARS], str(value)[:_MAX_CHARS])
-    return {key: value for key, value in told.items() if value}
+        traits.setdefault(str(key)[:_MAX_CHARS], str(value)[:_MAX_CHARS])
+    return {key: value for key, value in traits.items() if value}
 
 
 def _kernels_drop(found: dict[int, Traits]) -> None:

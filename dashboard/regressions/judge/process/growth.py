@@ -228,7 +228,7 @@ class GrowthSeries(ComparedSeries):
         return {unit: points for unit, points in grown.items() if len(points) >= self._least}
 
     def read(self, budget: ErrorBudget, closely: bool) -> Reading:
-        """The reading of the slopes, once a second evaluation confirms them."""
+        """The reading of the slopes, if a second look confirms it."""
         reading = super().read(budget, closely)
         return (
             reading

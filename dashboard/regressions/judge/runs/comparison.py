@@ -163,7 +163,6 @@ class RunComparison:
 
     def tail(self, alpha: float) -> float:
         """The part of an error budget in one test. Tests are one-sided."""
-        """The part of an error budget in one tail of one test."""
         return alpha / (self.tests * RUN_LOOKS)
 
     def leans(self, change: Change) -> bool:
