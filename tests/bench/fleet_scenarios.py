@@ -102,6 +102,8 @@ def slow(size: float, **more: object) -> Changes:
 
 
 EIGHT = {"gpus": ("H100",), "baseline_per_gpu": 8, "candidates": 8}
+FOUR_STRATA = {"modes": ("default", "max-autotune"), "baseline_per_gpu": 4, "candidates": 4}
+"""One candidate on each GPU type in each mode."""
 LONE_EAGER = {"calls_per_minute": 20.0, "lone_eager_per_day": 48.0, "looked_up": 0.1}
 QUESTIONS: dict[str, tuple[str, Changes]] = {
     "lone eager calls, a tenth looked up": ("2 v 3+3", LONE_EAGER),
@@ -144,4 +146,13 @@ QUESTIONS: dict[str, tuple[str, Changes]] = {
     "healthy 1 v 20": ("1 v 20", {}),
     "two GPUs per node, +20%": ("2 v 2", slow(0.2, pairs=True)),
     "two GPUs per node, nodes unknown, +20%": ("2 v 2", slow(0.2, pairs=True, nodes_known=False)),
+    "+20% in one mode of two, on two GPU types, 4 v 4+4": (
+        "2 v 3+3",
+        slow(0.2, fault_mode="max-autotune", **FOUR_STRATA),
+    ),
+    "+20% on one GPU type of two, in two modes, 4 v 4+4": (
+        "2 v 3+3",
+        slow(0.2, fault_gpu="A100", **FOUR_STRATA),
+    ),
+    "healthy, two GPU types in two modes, 4 v 4+4": ("2 v 3+3", FOUR_STRATA),
 }

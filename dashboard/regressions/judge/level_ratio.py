@@ -54,27 +54,31 @@ from dashboard.regressions.judge.trailing_window import EARLIER_MINUTES, Snapsho
 
 TEST_INTERVAL_MINUTES = 5
 """Minutes between two evaluations of trailing windows and of single cohorts."""
+EARLY_MINUTES = 60
+"""First matched minutes, which show a change that was there from the start."""
 
 
 class RatioSeries:
-    """One metric of one region, compared since the deployment."""
+    """One metric of one region since the deployment."""
 
     def __init__(self, metric: RatioMetric, settings: Settings) -> None:
         self.metric = metric
         self.settings = settings
         self.effect = math.log1p(metric.smallest_effect)
         self.growth = metric.prior_variance[0][1] / metric.prior_variance[-1][1]
-        """Growth of the information from the first estimate to the last one."""
+        """Growth of the information over a comparison."""
         self.windows = settings.trailing_minutes
         self.cells: dict[CellKey, MatchedCell] = {}
         self.groups: list[Group] = []
         self.matched_minutes = 0
         self.history = History(find_level_onset)
         self.recent = RecentChanges(settings.recent_minutes, self.effect)
+        self.early_change = 0.0
+        """The mean of the first EARLY_MINUTES."""
         self.trailing: dict[int, Estimate] = {}
-        """Estimates of trailing windows that are worse, by length."""
+        """Trailing windows that are worse, by length."""
         self.cohorts: dict[Cohort, Estimate] = {}
-        """Estimates of single strata and buckets, if there are several and any of them is worse."""
+        """All cohorts, if any is worse."""
         self._strata: dict[Stratum, list[MatchedCell]] = {}
         self._ages: list[int] = []
         self._estimate: Estimate | None = None
@@ -168,6 +172,9 @@ class RatioSeries:
                 self.noise.add(stratum, cand, 2.0)
 
     def _remember(self, minute: int, minutes: int, change: float) -> None:
+        if self.matched_minutes < EARLY_MINUTES:
+            share = minutes / (self.matched_minutes + minutes)
+            self.early_change += share * (change - self.early_change)
         self.matched_minutes += minutes
         self.recent.add(minutes, change)
         self.history.add(minute, minutes, minutes * change)
@@ -254,7 +261,7 @@ class RatioSeries:
         return found
 
     def _estimate_cohorts(self) -> dict[Cohort, Estimate]:
-        """Single strata, and single buckets over all strata, if any of them is worse."""
+        """The estimates of all cohorts, if any of them is worse."""
         found: dict[Cohort, Estimate] = {}
         cohorts = list_cohorts(self.cells)
         if not any(
