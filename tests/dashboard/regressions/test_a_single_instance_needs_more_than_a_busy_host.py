@@ -60,8 +60,8 @@ def test_twice_as_slow_is_rolled_back_after_a_quarter_of_an_hour() -> None:
 
 
 def test_a_short_gross_change_is_described_by_its_half_hour() -> None:
-    """The mean of an hour in which the version was faster hides the last six minutes."""
-    outcome = outcome_of(lambda minute: 3.3 if minute >= 66 else 0.9, 72)
+    """The mean of an hour in which the version was faster hides the last nine minutes."""
+    outcome = outcome_of(lambda minute: 3.3 if minute >= 66 else 0.85, 75)
     sentence = verdict_sentence(outcome, candidate="v2", baseline="v1", say_minute=str)
     assert outcome.verdict == "roll_back"
     assert "p50 call time in the last 30\u00a0minutes is" in sentence
