@@ -16,7 +16,7 @@ from dashboard.projects.models import Project
 from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import JudgingChoice, Verdict
-from dashboard.ui.pages import settings_backtest
+from dashboard.ui.pages.settings.detection import backtest as settings_backtest
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock, time_is
 
 __all__ = ["time_is"]
