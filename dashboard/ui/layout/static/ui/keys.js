@@ -1,4 +1,5 @@
-// Keyboard shortcuts and their sheet; an element with data-key is clicked by its key. Shortcuts are off in text fields, and with Ctrl, Alt or Meta.
+// Keyboard shortcuts and their sheet; an element with data-key is clicked by its key. Shortcuts are off in text
+// fields, and with Ctrl, Alt or Meta.
 "use strict";
 (() => {
   const sheet = document.getElementById("keys");
