@@ -30,6 +30,23 @@ class Cohort(NamedTuple):
     name: str
 
 
+class CohortIndex:
+    """The cells of every cohort of a level. Cells are only added, so the index is rebuilt when
+    there are more."""
+
+    __slots__ = ("_count", "_found")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._found: dict[Cohort, CohortCells] = {}
+
+    def find(self, cells: Mapping[CellKey, MatchedCell]) -> dict[Cohort, CohortCells]:
+        """The cohorts of these cells."""
+        if len(cells) != self._count:
+            self._count, self._found = len(cells), list_cohorts(cells)
+        return self._found
+
+
 def list_cohorts(cells: Mapping[CellKey, MatchedCell]) -> dict[Cohort, CohortCells]:
     """The cells of every cohort."""
     members: dict[Cohort, list[CellKey]] = {}

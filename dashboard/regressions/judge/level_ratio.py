@@ -26,7 +26,7 @@ from dashboard.regressions.judge.before_after import (
     sum_totals,
 )
 from dashboard.regressions.judge.bucketed_levels import hides_change
-from dashboard.regressions.judge.cohorts import Cohort, list_cohorts
+from dashboard.regressions.judge.cohorts import Cohort, CohortIndex
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
 from dashboard.regressions.judge.instance_means import average_differences
 from dashboard.regressions.judge.layouts import rank_layouts
@@ -79,6 +79,7 @@ class RatioSeries:
         """Trailing windows that are worse, by length."""
         self.cohorts: dict[Cohort, Estimate] = {}
         """All cohorts, if any is worse."""
+        self._index = CohortIndex()
         self._strata: dict[Stratum, list[MatchedCell]] = {}
         self._ages: list[int] = []
         self._estimate: Estimate | None = None
@@ -222,8 +223,7 @@ class RatioSeries:
 
     @property
     def estimate(self) -> Estimate | None:
-        """The change with its error. Computed on demand, because most minutes show no change at
-        all."""
+        """The change with its error. Computed on demand: most minutes show no change."""
         if self._estimate is None and self.groups:
             self._estimate = self._combine(self.groups, self._ages)
         return self._estimate
@@ -263,7 +263,7 @@ class RatioSeries:
     def _estimate_cohorts(self) -> dict[Cohort, Estimate]:
         """The estimates of all cohorts, if any of them is worse."""
         found: dict[Cohort, Estimate] = {}
-        cohorts = list_cohorts(self.cells)
+        cohorts = self._index.find(self.cells)
         if not any(
             self._is_worse(cells) for strata in cohorts.values() for cells in strata.values()
         ):
@@ -297,8 +297,7 @@ class RatioSeries:
         return hides_change(self.cells.values(), self.past_of, self.metric.worse, self.effect)
 
     def bound(self) -> float | None:
-        """The largest change that the data does not rule out, on the log scale; None without an
-        estimate."""
+        """The largest change that is not ruled out, on the log scale; None without an estimate."""
         estimate = self.estimate
         return estimate.delta + estimate.margin(self.settings.healthy_alpha) if estimate else None
 
