@@ -149,7 +149,7 @@ def build_cohorts(series: RatioSeries, shown: Finding, effect: float) -> dict[st
 def build_outlier(
     series: RatioSeries, budget: ErrorBudget, estimate: Estimate | None, alone: bool
 ) -> dict[str, Any]:
-    """The instance that is far slower than the others, with its change; and the instance to look
+    """The instance that is far slower than the others, with its change; and the instance to
     at, with its host."""
     found = find_outlier(series, budget) if series.groups else None
     units = [

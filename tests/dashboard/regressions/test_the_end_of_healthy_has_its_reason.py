@@ -10,7 +10,7 @@ BASE = [instance(f"b{i}") for i in range(6)]
 
 
 def outcome_of(later: float, minutes: int) -> Outcome:
-    """Six instances as fast as the baseline for an hour, two of which are slower afterwards."""
+    """Two instances that are as fast as the baseline for an hour, and slower afterwards."""
     well = [*BASE, *(instance(f"c{i}") for i in range(2))]
     slow = [*BASE, *(instance(f"c{i}", p50=later) for i in range(2))]
     rows = [*every_minute(well, 60), *every_minute(slow, minutes - 60, start=60)]

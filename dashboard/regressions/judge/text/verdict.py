@@ -184,7 +184,7 @@ def watch_sentence(
 
 
 def name_instance(row: Evidence) -> str:
-    """`instance c3 on host h7`: the instance to look at; without a host if it is unknown."""
+    """`instance c3 on host h7`: the instance to check; without a host if it is unknown."""
     if not row.odd_instance:
         return "one instance"
     host = f" on host {row.odd_host}" if row.odd_host not in ("", row.odd_instance) else ""
