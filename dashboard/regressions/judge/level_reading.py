@@ -239,7 +239,7 @@ def is_late(series: RatioSeries, estimate: Estimate) -> bool:
     return (
         len(list_candidates(estimate.groups)) == 1
         and series.matched_minutes >= 2 * EARLY_MINUTES
-        and series.early_change < LATE_SHARE * estimate.delta
+        and series.early_change < LATE_SHARE * pool_change(series.groups)
     )
 
 

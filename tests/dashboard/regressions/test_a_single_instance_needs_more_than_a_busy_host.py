@@ -8,7 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from dashboard.regressions.judge import InstanceMinute, Outcome, judge
+from dashboard.regressions.judge import PRODUCTION, Comparison, InstanceMinute, Outcome, judge
+from dashboard.regressions.judge.cohorts import Cohort
+from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.level_reading import is_late
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.dashboard.regressions.fleets import ROW
 
@@ -66,3 +69,18 @@ def test_a_short_gross_change_is_described_by_its_half_hour() -> None:
     assert outcome.verdict == "roll_back"
     assert "p50 call time in the last 30\u00a0minutes is" in sentence
     assert "slower" in sentence and "no recovery" not in sentence
+
+
+def test_a_fault_of_one_bucket_from_the_deployment_on_is_not_late() -> None:
+    """The change of all calls is less than half of the bucket's, in the first hour and later."""
+    comparison = Comparison(0, PRODUCTION)
+    buckets = {"2^10": fleet(lambda _: 0.98, 150), "2^12": fleet(lambda _: 1.3, 150)}
+    minutes: dict[int, list[InstanceMinute]] = {}
+    for bucket, rows in buckets.items():
+        for row in rows:
+            minutes.setdefault(row.minute, []).append(replace(row, bucket=bucket))
+    for minute, of_minute in minutes.items():
+        comparison.add_minute(minute, of_minute)
+    series, _ = comparison.regions["forward"].entries[0]
+    assert isinstance(series, RatioSeries)
+    assert not is_late(series, series.cohorts[Cohort("bucket", "2^12")])
