@@ -209,9 +209,8 @@ def rows_of(
 ) -> Iterator[list[InstanceMinute]]:
     """The rows of a simulated fleet, minute by minute."""
     count = len(drawn.gpu)
-    strata = [
-        (gpu, mode, "torch.compile", "") for gpu, mode in zip(drawn.gpu, drawn.mode, strict=True)
-    ]
+    places = zip(drawn.gpu, drawn.mode, strict=True)
+    strata = [(*place, "torch.compile", "") for place in places]
     arms: list[Arm] = ["candidate" if arm else "baseline" for arm in drawn.candidate]
     nodes = [f"host{host}" for host in drawn.host]
     columns = zip(*columns_by_minute(drawn), strict=True)

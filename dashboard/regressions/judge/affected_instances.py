@@ -74,15 +74,14 @@ class AffectedSeries:
         self._calm_minutes = 0
         self._past_only = False
         self._risen_minutes = 0
-        self._bursts = BaselineBursts(metric) if metric.by_rate else None
+        self._bursts = BaselineBursts(metric)
         self._recent_minutes = settings.recent_minutes
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
         """Adds a minute. Returns 1 if instances of both arms could be judged, else 0."""
         called = False
         sums: dict[Stratum, Sums] = {}
-        if self._bursts:
-            self._bursts.add(rows)
+        self._bursts.add(rows)
         for (stratum, _), cell in rows.items():
             base_calls, base_events = self._take_baseline(stratum, minute, cell)
             candidate = cell.candidate
@@ -103,9 +102,10 @@ class AffectedSeries:
             return 0
         calls = sum(found.cand_calls for found in sums.values())
         if calls:
-            events = sum(found.cand_events for found in sums.values())
             # A client may report more errors than calls; a share of more than 1 has no likelihood.
-            self.history.add(minute, calls, min(events, calls))
+            self.history.add(
+                minute, calls, min(calls, sum(each.cand_events for each in sums.values()))
+            )
         gone = self._add_past_counts(minute, rows, sums)
         self._past_only = bool(gone)
         self.rates.add(sums, gone)
@@ -154,8 +154,7 @@ class AffectedSeries:
 
     def remember(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
         """Adds a minute of the baseline before the deployment."""
-        if self._bursts:
-            self._bursts.add(rows)
+        self._bursts.add(rows)
         for (stratum, _), cell in rows.items():
             self._take_baseline(stratum, minute, cell)
             for unit in {row.unit for row in cell.baseline}:
@@ -215,7 +214,7 @@ class AffectedSeries:
             fresh = self.rates.newest.has_risen(self.metric, 0.5)
         risen = self._risen_minutes
         self._risen_minutes = risen + 1 if leaning and fresh else max(0, risen - 2)
-        if self._past_only and self._bursts:
+        if self._past_only and self.metric.by_rate:
             lasting = self._bursts.are_exceeded(self._risen_minutes)
             leaning = leaning and lasting
             regressed = regressed and lasting and self._risen_minutes >= MIN_PAST_MINUTES

@@ -27,6 +27,8 @@ class BaselineBursts:
 
     def add(self, rows: Mapping[CellKey, CellRows]) -> None:
         """Adds a minute. A minute without calls of the baseline changes nothing."""
+        if not self._metric.by_rate:
+            return
         called = [row for cell in rows.values() for row in cell.baseline]
         calls = sum(map(self._metric.calls, called))
         if not calls:

@@ -121,17 +121,17 @@ def ratio_row(
         causes={},
         dots=() if series.is_within_bucket else ratio_dots(series),
         alone=alone,
-        window_minutes=shown.window_minutes if shown else 0,
-        **(build_cohorts(series, shown, effect) if shown and estimate else {}),
+        **(build_scope(series, shown, effect) if shown and estimate else {}),
         **build_outlier(series, budget, estimate, alone),
     )
 
 
-def build_cohorts(series: RatioSeries, shown: Finding, effect: float) -> dict[str, Any]:
-    """The cohort that a change is of, whether cohorts disagree, and their changes in the dimension
-    in which they do."""
+def build_scope(series: RatioSeries, shown: Finding, effect: float) -> dict[str, Any]:
+    """The window and the cohort that a change is of, whether cohorts disagree, and their changes in
+    the dimension in which they do."""
     differ = strata_differ(shown.estimate, effect)
     found: dict[str, Any] = {"cohort": shown.cohort, "strata_differ": differ}
+    found["window_minutes"] = shown.window_minutes
     if shown.cohort is not None:
         kind = shown.cohort.kind
         alike = [
