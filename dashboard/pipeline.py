@@ -46,12 +46,7 @@ STAGES = (
     Stage("scrape", "dashboard.ingest.tasks.scrape", 15),
     Stage("deployments", "dashboard.fleet.tasks.deployments", 10),
     Stage("judge", "dashboard.regressions.tasks.judge", 5),
-    Stage(
-        "preview",
-        "dashboard.regressions.tasks.preview",
-        5,
-        "SELECT 1 FROM placebo_preview WHERE finished_at IS NULL LIMIT 1",
-    ),
+    Stage("preview", "dashboard.regressions.tasks.preview", 5),
     Stage("ranks", "dashboard.regressions.tasks.ranks", 5),
     Stage("alert", "dashboard.alerts.tasks.sweep", 5),
     Stage("rollbacks", "dashboard.alerts.tasks.rollbacks", 30),

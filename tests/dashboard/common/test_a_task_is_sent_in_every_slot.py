@@ -27,7 +27,6 @@ NOON = 1_790_000_040.0
 FOLD = "dashboard.fleet.tasks.fold"
 WAITING = {
     FOLD,
-    "dashboard.regressions.tasks.preview",
     "dashboard.alerts.tasks.deliver",
     "dashboard.alerts.tasks.switch",
 }
