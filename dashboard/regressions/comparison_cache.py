@@ -20,9 +20,9 @@ from dashboard.fleet.selectors.judge_inputs.judge_processes import (
     Starts,
     read_process_minutes,
 )
-from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.inputs import InstanceMinute
+from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.stall_coverage import StallCoverage, align_rows, downgrade_columns

@@ -97,6 +97,8 @@ class Fleet:
     """Minutes between the end of the baseline and the start of a candidate that replaces it."""
     nodes_known: bool = True
     """False: the agent reports pod names as hosts, so each process has a host of its own."""
+    other_nodes: bool = False
+    """A sequential candidate runs on other nodes than the baseline."""
     pairs: bool = False
     """Nodes have two GPUs: each candidate shares its node with a baseline instance."""
     traffic_share: float = 0.0

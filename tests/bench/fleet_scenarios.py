@@ -102,6 +102,7 @@ def slow(size: float, **more: object) -> Changes:
 
 
 EIGHT = {"gpus": ("H100",), "baseline_per_gpu": 8, "candidates": 8}
+ELSEWHERE = {"nodes_known": False, "other_nodes": True}
 LONE_EAGER = {"calls_per_minute": 20.0, "lone_eager_per_day": 48.0, "looked_up": 0.1}
 QUESTIONS: dict[str, tuple[str, Changes]] = {
     "lone eager calls, a tenth looked up": ("2 v 3+3", LONE_EAGER),
@@ -144,4 +145,14 @@ QUESTIONS: dict[str, tuple[str, Changes]] = {
     "healthy 1 v 20": ("1 v 20", {}),
     "two GPUs per node, +20%": ("2 v 2", slow(0.2, pairs=True)),
     "two GPUs per node, nodes unknown, +20%": ("2 v 2", slow(0.2, pairs=True, nodes_known=False)),
+    "blue/green on other nodes, +20%": ("blue/green", slow(0.2, **ELSEWHERE)),
+    "blue/green on other nodes, healthy": ("blue/green", ELSEWHERE),
+    "blue/green on other nodes, restarts, healthy": (
+        "blue/green",
+        {**ELSEWHERE, "restarts_per_day": 4.0},
+    ),
+    "blue/green on other nodes, days differ, healthy": (
+        "blue/green",
+        {**ELSEWHERE, "day_step": 0.05},
+    ),
 }

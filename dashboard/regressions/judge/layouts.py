@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dashboard.regressions.judge.inputs import Layout, Stratum
 from dashboard.regressions.judge.matched_cell import MatchedCell
@@ -15,13 +15,19 @@ def rank_layouts(
     """The layouts of these groups, most informative first."""
     weights: dict[Layout, float] = {}
     for part in groups:
-        aligned = any(
-            place.aligned
-            for cell in strata[part.stratum]
-            for place in cell.places.values()
-            if place.minutes
-        )
-        past: Layout = "day_before" if aligned else "past_by_load"
-        how: Layout = past if part.same_hosts else "side_by_side"
-        weights[how] = weights.get(how, 0.0) + 1.0 / part.k
+        for how, share in list_shares(part, strata[part.stratum]):
+            weights[how] = weights.get(how, 0.0) + share / part.k
     return tuple(sorted(weights, key=lambda how: (-weights[how], how)))
+
+
+def list_shares(part: Group, cells: list[MatchedCell]) -> Iterator[tuple[Layout, float]]:
+    """The layouts of one group, with their parts of the comparison."""
+    if part.same_hosts:
+        aligned = any(place.aligned for cell in cells for place in cell.places.values())
+        yield "day_before" if aligned else "past_by_load", 1.0
+        return
+    if part.day_share < 1.0:
+        yield "side_by_side", 1.0 - part.day_share
+    if part.day_share > 0.0:
+        aligned = any(cell.pool.aligned for cell in cells if cell.pool is not None)
+        yield "pool_day_before" if aligned else "pool_by_load", part.day_share

@@ -19,12 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dashboard.regressions.judge.before_after import (
-    add_past,
-    compare_with_past,
-    fit_load_slope,
-    sum_totals,
-)
+from dashboard.regressions.judge.before_after import fit_load_slope, sum_totals
 from dashboard.regressions.judge.bucketed_levels import hides_change
 from dashboard.regressions.judge.cohorts import Cohort, list_cohorts
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
@@ -33,6 +28,12 @@ from dashboard.regressions.judge.layouts import rank_layouts
 from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.node_groups import Levels, group_nodes
 from dashboard.regressions.judge.onset import History, find_level_onset
+from dashboard.regressions.judge.pool_groups import (
+    group_pool,
+    read_arms,
+    read_pool,
+    share_days,
+)
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     Group,
@@ -79,7 +80,8 @@ class RatioSeries:
         self._ages: list[int] = []
         self._estimate: Estimate | None = None
         self._covered = -1
-        self._slope = 0.0
+        self.slope = 0.0
+        """The slope of log level over log load, in the past of all hosts."""
         assumed = metric.own_share * prior_at(metric.prior_variance, HOUR_MINUTES)
         self.noise = SerialNoise(assumed, metric.prior_df)
         self._snapshots = Snapshots(settings.trailing_minutes)
@@ -91,19 +93,19 @@ class RatioSeries:
         weights: list[float] = []
         changes: list[float] = []
         if any(cell_rows.gone for cell_rows in rows.values()):
-            self._slope = fit_load_slope(
+            self.slope = fit_load_slope(
                 place for cell in self.cells.values() for place in cell.places.values()
             )
         for key, cell_rows in rows.items():
             cell = self._cell(key, cell_rows)
             if cell_rows.gone:
-                closed = compare_with_past(
-                    cell.places, minute, cell_rows, self.metric, self._slope, self.settings
+                closed = cell.compare_with_past(
+                    minute, cell_rows, self.metric, self.slope, self.settings
                 )
             else:
                 closed = cell.add(minute, cell_rows, self.metric, self.settings)
                 if cell_rows.loads:
-                    add_past(cell.places, minute, cell_rows, self.metric)
+                    cell.add_past(minute, cell_rows, self.metric)
             if closed is not None:
                 span, change = closed
                 longest = max(longest, span)
@@ -128,7 +130,7 @@ class RatioSeries:
             cell = self._cell(key, cell_rows)
             cell.past.add(minute, cell_rows.baseline, self.metric, self.settings.bin_calls)
             if cell_rows.loads:
-                add_past(cell.places, minute, cell_rows, self.metric)
+                cell.add_past(minute, cell_rows, self.metric)
 
     def _cell(self, key: CellKey, rows: CellRows) -> MatchedCell:
         cell = self.cells.get(key)
@@ -183,30 +185,28 @@ class RatioSeries:
         """The groups of these cells. Collects the ages of the candidate's instances."""
         least = self.settings.instance_minutes
         side_by_side: dict[Stratum, tuple[Levels, Levels]] = {}
-        hosts_of: dict[Stratum, Levels] = {}
+        of_past: list[Group] = []
         for stratum, cells in strata.items():
-            cand = average_differences(
-                [(cell.traffic.baseline, cell.candidate) for cell in cells], least, ages
-            )
-            base = (
-                average_differences(
-                    [(cell.traffic.baseline, cell.baseline) for cell in cells], least, None
-                )
-                if cand
-                else None
-            )
-            if base and cand:
-                side_by_side[stratum] = base, cand
-            past = [(cell.traffic.baseline, self.past_of(cell)) for cell in cells if cell.places]
+            both = read_arms(cells, self.slope, least, ages)
+            if both:
+                side_by_side[stratum] = both
+            elif pool := group_pool(stratum, cells, self.slope, least, ages):
+                of_past.append(pool)
+            past = [
+                (cell.traffic.baseline, sum_totals(cell.places, self.slope))
+                for cell in cells
+                if cell.places
+            ]
             hosts = average_differences(past, least, ages) if past else None
             if hosts:
-                hosts_of[stratum] = hosts
+                of_past.append(make_host_group(stratum, hosts))
         groups = group_nodes(side_by_side, strata, self.metric, self.settings)
-        return groups + [make_host_group(stratum, hosts) for stratum, hosts in hosts_of.items()]
+        return [share_days(part, strata[part.stratum], self.slope) for part in groups] + of_past
 
     def past_of(self, cell: MatchedCell) -> dict[Unit, Total]:
-        """The candidate's sums, by host, compared with the past of the same hosts in a cell."""
-        return sum_totals(cell.places, self._slope)
+        """The candidate's sums in a cell that were compared with the past: of its hosts, by host,
+        and of the pool, by instance."""
+        return {**sum_totals(cell.places, self.slope), **read_pool(cell, self.slope)}
 
     @property
     def layouts(self) -> tuple[Layout, ...]:

@@ -185,7 +185,9 @@ class Region:
             cell.loads = loads
             if not cell.baseline and self.hosts.gone(stratum, minute):
                 self.wants_past = True
+                self.hosts.follow(stratum)
                 cell.gone = with_past
+                cell.alternates = self.hosts.alternates(stratum)
         return rows
 
     def _count_unmatched(

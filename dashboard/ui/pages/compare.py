@@ -63,6 +63,8 @@ COMPARISON_METHODS = {
     "day_before": "same hosts 24 h earlier, same shapes",
     "last_day": "the baseline's last day",
     "past_by_load": "same hosts earlier, adjusted for load, same shapes",
+    "pool_day_before": "all hosts of the baseline together 24 h earlier, same shapes",
+    "pool_by_load": "all hosts of the baseline together earlier, adjusted for load, same shapes",
     "run_against_run": "runs of earlier versions, same cohort and shapes",
 }
 

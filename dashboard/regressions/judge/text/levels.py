@@ -24,6 +24,8 @@ LAYOUT_PHRASES: dict[Layout, str] = {
     "side_by_side": "",
     "day_before": f" on the same hosts 24{SPACE}h earlier",
     "past_by_load": " on the same hosts earlier, adjusted for load,",
+    "pool_day_before": f" on all its hosts together 24{SPACE}h earlier",
+    "pool_by_load": " on all its hosts together earlier, adjusted for load,",
     "last_day": " on its last day",
     "run_against_run": "",
 }
