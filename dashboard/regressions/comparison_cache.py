@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, NamedTuple, cast
 
 from dashboard.fleet.models import Deployment
+from dashboard.fleet.selectors.judge_inputs.day_hours import read_day_hours
 from dashboard.fleet.selectors.judge_inputs.excluded_minutes import read_excluded_minutes
 from dashboard.fleet.selectors.judge_inputs.execution_modes import ModeChanges, read_mode_changes
 from dashboard.fleet.selectors.judge_inputs.judge_minutes import JudgedMinute, read_instance_minutes
@@ -21,6 +22,7 @@ from dashboard.fleet.selectors.judge_inputs.judge_processes import (
     read_process_minutes,
 )
 from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.day_history import HISTORY_DAYS, DayHistory
 from dashboard.regressions.judge.inputs import InstanceMinute
 from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
@@ -171,9 +173,16 @@ def _advance_with_past(
     running = _advance(running, deployment, baseline, now_minute)
     if baseline is None or not running.comparison.wants_past:
         return running
-    # The baseline has ended somewhere. Its minutes on the same hosts one day earlier are kept.
+    # The baseline has ended somewhere. Its minutes on the same hosts one day earlier are kept, and
+    # earlier days show how far days differ.
     start = deployment.started_minute
-    comparison = Comparison(start, running.comparison.settings, with_past=True)
+    hours = cast(list[InstanceMinute], read_day_hours(deployment=deployment, days=HISTORY_DAYS))
+    comparison = Comparison(
+        start,
+        running.comparison.settings,
+        with_past=True,
+        days=DayHistory(hours, start),
+    )
     with_past = CachedComparison(
         comparison,
         start - DAY_MINUTES,
@@ -196,7 +205,9 @@ def _advance(
     if (running.telling.silent - before) & running.comparison.regions.keys():
         known = running.comparison
         start = known.deployed_minute - (DAY_MINUTES if baseline is not None else 0)
-        comparison = Comparison(known.deployed_minute, known.settings, with_past=known.with_past)
+        comparison = Comparison(
+            known.deployed_minute, known.settings, with_past=known.with_past, days=known.days
+        )
         running = replace(running, comparison=comparison, next_minute=start, gpus={})
         minutes = _read_minutes(running, deployment, baseline, now_minute)
     for minute, found in minutes:

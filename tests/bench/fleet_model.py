@@ -67,6 +67,8 @@ class Fleet:
     """A slowly drifting level that all hosts of a rack share; hosts alternate between two racks."""
     day_step: float = 0.0
     """Standard deviation of the level between days."""
+    days: int = 0
+    """Days before the minutes of which the fleet's levels are known by hour."""
     weekend: float = 0.0
     """Speed-up of calls on two days of the week, which also have 60% fewer calls."""
     autoscale: bool = False

@@ -103,6 +103,13 @@ def slow(size: float, **more: object) -> Changes:
 
 EIGHT = {"gpus": ("H100",), "baseline_per_gpu": 8, "candidates": 8}
 ELSEWHERE = {"nodes_known": False, "other_nodes": True}
+FORTNIGHTS: dict[str, Changes] = {
+    ", healthy": {},
+    ", +10%": slow(0.1),
+    ", days differ, healthy": {"day_step": 0.05},
+    ", weekends, healthy": {"weekend": 0.12},
+    ", weekends, +10%": slow(0.1, weekend=0.12),
+}
 LONE_EAGER = {"calls_per_minute": 20.0, "lone_eager_per_day": 48.0, "looked_up": 0.1}
 QUESTIONS: dict[str, tuple[str, Changes]] = {
     "lone eager calls, a tenth looked up": ("2 v 3+3", LONE_EAGER),
@@ -155,4 +162,12 @@ QUESTIONS: dict[str, tuple[str, Changes]] = {
         "blue/green",
         {**ELSEWHERE, "day_step": 0.05},
     ),
+    **{
+        f"blue/green{where}, 16 days of hours{name}": (
+            "blue/green",
+            {"days": 16, **places, **changes},
+        )
+        for where, places in (("", {}), (" on other nodes", ELSEWHERE))
+        for name, changes in FORTNIGHTS.items()
+    },
 }

@@ -16,7 +16,9 @@ from dashboard.regressions.judge import (
     Settings,
     evaluate_comparison,
 )
+from dashboard.regressions.judge.day_history import DayHistory
 from dashboard.regressions.judge.text.verdict import verdict_sentence
+from tests.bench.fleet_days import hourly_rows
 from tests.bench.fleet_model import Fleet
 from tests.bench.fleet_sim import Simulated, first_faulty_minute, rows_of, simulate
 from tests.bench.judge_peers import find_alarms
@@ -33,7 +35,8 @@ def watch(fleet: Fleet, settings: Settings) -> dict[str, Any]:
     """The result of one deployment, in the form that is stored. Minutes count from the
     deployment; `cost` is processor time of the judge per minute of the candidate."""
     drawn = simulate(fleet)
-    comparison = Comparison(0, settings, with_past=fleet.history > 0)
+    days = DayHistory(hourly_rows(fleet), 0)
+    comparison = Comparison(0, settings, with_past=fleet.history > 0, days=days)
     sentences: dict[str, str] = {}
     cost = 0.0
     for block in blocks(fleet, drawn):

@@ -13,6 +13,7 @@ and instance.
 
 Invariants:
 
+- a day before is adjusted for the weekday where earlier weeks show a weekly cycle (`day_history`);
 - the layout of a host is fixed at its first compared minute;
 - a bin closes with at least `bin_calls` samples, and the reference of that bin must have as many;
 - minutes more than a day after the last minute of the baseline are not compared;
@@ -47,6 +48,14 @@ NoPastReason = Literal[
     "past_too_short",
     "after_the_baseline_ended",
 ]
+
+
+class Adjustment(NamedTuple):
+    """What is subtracted in a comparison with the past: the slope of log level over log load, and
+    the expected change from the day before."""
+
+    slope: float
+    shift: float = 0.0
 
 
 class Closed(NamedTuple):
@@ -149,7 +158,7 @@ class HostHistory:
         term: float,
         samples: int,
         load: float,
-        slope: float,
+        adjust: Adjustment,
         settings: Settings,
     ) -> Closed | None:
         """Adds a minute of the candidate. Returns the bin that the minute closes, else None."""
@@ -172,24 +181,25 @@ class HostHistory:
         if (minute + 1) % width:
             return None
         enough = self._samples >= settings.bin_calls
-        closed = self._close(minute, slope, settings.bin_calls) if enough else None
+        closed = self._close(minute, adjust, settings.bin_calls) if enough else None
         if closed or width == widest:
             self._discard()
         else:
             self._step += 1
         return closed
 
-    def _close(self, minute: int, slope: float, least: int) -> Closed | None:
+    def _close(self, minute: int, adjust: Adjustment, least: int) -> Closed | None:
         span, level = self._span, math.fsum(self._terms) / self._samples
         reference = self.past.day_before(self._opened, minute, least) if self.aligned else 0.0
         if reference is None:
             return None
+        reference += adjust.shift if self.aligned else 0.0
         load = self._load / span
         self.minutes += span
         self.level += span * level
         self.reference += span * reference
         self.load += span * load
-        return Closed(span, level - reference - self.expected(load, slope))
+        return Closed(span, level - reference - self.expected(load, adjust.slope))
 
     def expected(self, load: float, slope: float) -> float:
         """The level expected at a load from a past without the same minute; 0 where that minute is
@@ -263,7 +273,7 @@ def compare_hosts(
     rows: Iterable[InstanceMinute],
     loads: Loads,
     metric: RatioMetric,
-    slope: float,
+    adjust: Adjustment,
     settings: Settings,
 ) -> list[Closed]:
     """Compares the candidate's minute with the past of its hosts. Returns the bins that it
@@ -271,7 +281,7 @@ def compare_hosts(
     found = []
     for host, (term, samples) in sum_levels(rows, metric, HOST).items():
         place = places[host]
-        closed = place.add(minute, term, samples, loads["candidate", host], slope, settings)
+        closed = place.add(minute, term, samples, loads["candidate", host], adjust, settings)
         if closed:
             found.append(closed)
     return found

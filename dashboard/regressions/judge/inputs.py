@@ -10,15 +10,18 @@ Arm = Literal["baseline", "candidate"]
 Layout = Literal[
     "side_by_side",
     "day_before",
+    "day_before_by_weekday",
     "past_by_load",
     "pool_day_before",
+    "pool_day_before_by_weekday",
     "pool_by_load",
     "last_day",
     "run_against_run",
 ]
-"""Layouts: the same minutes; the same hosts one day earlier; the hosts' past adjusted for load; the
-same two with all hosts of the baseline together, for instances on other hosts; the baseline's last
-day as a whole; runs of short jobs against runs of earlier versions."""
+"""Layouts: the same minutes; the same hosts one day earlier, also adjusted for what this weekday
+changed a week earlier; their past adjusted for load; the same three with all hosts of the baseline
+together, for instances on other hosts; the baseline's last day as a whole; runs of short jobs
+against runs of earlier versions."""
 Stratum = str | tuple[str, ...]
 CellKey = tuple[Stratum, str]
 """Stratum and shape bucket. Only calls of the same cell are compared with each other."""

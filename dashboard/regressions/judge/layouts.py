@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from dashboard.regressions.judge.day_history import DayShifts
 from dashboard.regressions.judge.inputs import Layout, Stratum
 from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.pooled_estimate import Group
 
+BY_WEEKDAY: dict[Layout, Layout] = {
+    "day_before": "day_before_by_weekday",
+    "pool_day_before": "pool_day_before_by_weekday",
+}
+"""The layouts whose day before is adjusted for the weekday."""
+
 
 def rank_layouts(
-    groups: Iterable[Group], strata: Mapping[Stratum, list[MatchedCell]]
+    groups: Iterable[Group], strata: Mapping[Stratum, list[MatchedCell]], days: DayShifts | None
 ) -> tuple[Layout, ...]:
     """The layouts of these groups, most informative first."""
     weights: dict[Layout, float] = {}
     for part in groups:
         for how, share in list_shares(part, strata[part.stratum]):
+            if days is not None and days.slope:
+                how = BY_WEEKDAY.get(how, how)
             weights[how] = weights.get(how, 0.0) + share / part.k
     return tuple(sorted(weights, key=lambda how: (-weights[how], how)))
 

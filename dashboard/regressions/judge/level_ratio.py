@@ -8,10 +8,7 @@ has ended, each host is compared with its own past (`before_after`).
 Invariants:
 
 - an instance counts from `instance_minutes` matched minutes;
-- hold times never count a minute of overlapping bins twice;
-- the state holds no verdict: `level_reading` tests it.
-
-Source: stratified comparison with empirical Bayes variance (Smyth, 2004).
+- hold times never count a minute of overlapping bins twice.
 """
 
 from __future__ import annotations
@@ -19,9 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dashboard.regressions.judge.before_after import fit_load_slope, sum_totals
+from dashboard.regressions.judge.before_after import Adjustment, fit_load_slope, sum_totals
 from dashboard.regressions.judge.bucketed_levels import hides_change
 from dashboard.regressions.judge.cohorts import Cohort, list_cohorts
+from dashboard.regressions.judge.day_history import DayShifts
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
 from dashboard.regressions.judge.instance_means import average_differences
 from dashboard.regressions.judge.layouts import rank_layouts
@@ -60,9 +58,10 @@ TEST_INTERVAL_MINUTES = 5
 class RatioSeries:
     """One metric of one region, compared since the deployment."""
 
-    def __init__(self, metric: RatioMetric, settings: Settings) -> None:
-        self.metric = metric
-        self.settings = settings
+    def __init__(
+        self, metric: RatioMetric, settings: Settings, days: DayShifts | None = None
+    ) -> None:
+        self.metric, self.settings, self.days = metric, settings, days
         self.effect = math.log1p(metric.smallest_effect)
         self.growth = metric.prior_variance[0][1] / metric.prior_variance[-1][1]
         """Growth of the information from the first estimate to the last one."""
@@ -99,8 +98,9 @@ class RatioSeries:
         for key, cell_rows in rows.items():
             cell = self._cell(key, cell_rows)
             if cell_rows.gone:
+                adjust = Adjustment(self.slope, self.days.expect(minute) if self.days else 0.0)
                 closed = cell.compare_with_past(
-                    minute, cell_rows, self.metric, self.slope, self.settings
+                    minute, cell_rows, self.metric, adjust, self.settings
                 )
             else:
                 closed = cell.add(minute, cell_rows, self.metric, self.settings)
@@ -211,7 +211,7 @@ class RatioSeries:
     @property
     def layouts(self) -> tuple[Layout, ...]:
         """Layouts of the comparison, most informative first."""
-        return rank_layouts(self.groups, self._strata)
+        return rank_layouts(self.groups, self._strata, self.days)
 
     @property
     def estimate(self) -> Estimate | None:
@@ -236,7 +236,8 @@ class RatioSeries:
     def _combine(self, groups: list[Group], ages: list[int]) -> Estimate:
         age = sum(ages) / len(ages)
         prior = prior_at(self.metric.prior_variance, age) + self.noise.excess(age)
-        return combine(groups, prior, self.metric.prior_df, self.metric.day_variance)
+        between_days = self.days.variance if self.days else self.metric.day_variance
+        return combine(groups, prior, self.metric.prior_df, between_days)
 
     def _estimate_windows(self, minute: int) -> dict[int, Estimate]:
         """The trailing windows that are worse, if the last half hour is worse at all."""

@@ -24,6 +24,7 @@ import math
 
 from dashboard.regressions.judge.before_after import (
     HOST,
+    Adjustment,
     HostHistories,
     add_past,
     compare_hosts,
@@ -106,7 +107,12 @@ class MatchedCell:
         self.pool.add(minute, levels, rows.loads)
 
     def compare_with_past(
-        self, minute: int, rows: CellRows, metric: RatioMetric, slope: float, settings: Settings
+        self,
+        minute: int,
+        rows: CellRows,
+        metric: RatioMetric,
+        adjust: Adjustment,
+        settings: Settings,
     ) -> tuple[int, float] | None:
         """Compares the candidate's minute with the past of its hosts, or of the pool. Returns the
         longest span and the mean change of the bins that the minute closes."""
@@ -116,9 +122,9 @@ class MatchedCell:
             place = self.places.get(row.host)
             is_known = place is not None and place.past.length >= settings.past_minutes
             (known if is_known else unknown).append(row)
-        closed = compare_hosts(self.places, minute, known, rows.loads, metric, slope, settings)
+        closed = compare_hosts(self.places, minute, known, rows.loads, metric, adjust, settings)
         if self.pool is not None and unknown and not rows.alternates:
-            closed += self.pool.compare(minute, unknown, rows.loads, metric, slope, settings)
+            closed += self.pool.compare(minute, unknown, rows.loads, metric, adjust, settings)
         if not closed:
             return None
         return max(each.span for each in closed), math.fsum(each.change for each in closed) / len(

@@ -59,7 +59,7 @@ def next_step(
         return NextStep(
             "add_traffic", "candidate", "", settings.bin_calls, None, settings.bin_minutes[0]
         )
-    if list_layouts(comparison)[:1] in (("pool_day_before",), ("pool_by_load",)):
+    if any(how.startswith("pool") for how in list_layouts(comparison)[:1]):
         return run_side_by_side(comparison)
     return choose_more_instances(comparison, held)
 

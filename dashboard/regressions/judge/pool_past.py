@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 
 from dashboard.regressions.judge.before_after import (
+    Adjustment,
     Closed,
     HostHistory,
     Loads,
@@ -58,7 +59,7 @@ class PoolPast:
         rows: Iterable[InstanceMinute],
         loads: Loads,
         metric: RatioMetric,
-        slope: float,
+        adjust: Adjustment,
         settings: Settings,
     ) -> list[Closed]:
         """Compares the candidate's minute with the pool. Returns the bins that it closes."""
@@ -70,7 +71,7 @@ class PoolPast:
                 evict_units(self._units, minute)
                 one = self._units[unit] = HostHistory(self.past)
             load = loads["candidate", hosts[unit]]
-            closed = one.add(minute, term, samples, load, slope, settings)
+            closed = one.add(minute, term, samples, load, adjust, settings)
             if closed:
                 found.append(closed)
         if found:
