@@ -101,6 +101,8 @@ class Fleet:
     """False: the agent reports pod names as hosts, so each process has a host of its own."""
     other_nodes: bool = False
     """A sequential candidate runs on other nodes than the baseline."""
+    neighbours: float = 0.0
+    """Another model runs on each node; this is the part of a node's slow-down that it has."""
     pairs: bool = False
     """Nodes have two GPUs: each candidate shares its node with a baseline instance."""
     traffic_share: float = 0.0

@@ -110,6 +110,13 @@ FORTNIGHTS: dict[str, Changes] = {
     ", weekends, healthy": {"weekend": 0.12},
     ", weekends, +10%": slow(0.1, weekend=0.12),
 }
+SHARED_NODES: dict[str, Changes] = {
+    "healthy": {},
+    "+20%": slow(0.2),
+    "hosts throttled, healthy": {"throttles_per_day": 1.5},
+    "hosts throttled, +20%": slow(0.2, throttles_per_day=1.5),
+    "racks, healthy": {"rack_bursts_per_day": 8.0, "rack_sd": 0.02},
+}
 LONE_EAGER = {"calls_per_minute": 20.0, "lone_eager_per_day": 48.0, "looked_up": 0.1}
 QUESTIONS: dict[str, tuple[str, Changes]] = {
     "lone eager calls, a tenth looked up": ("2 v 3+3", LONE_EAGER),
@@ -169,5 +176,10 @@ QUESTIONS: dict[str, tuple[str, Changes]] = {
         )
         for where, places in (("", {}), (" on other nodes", ELSEWHERE))
         for name, changes in FORTNIGHTS.items()
+    },
+    **{
+        f"another model on the nodes, {name}, {layout}": (layout, {"neighbours": 0.8, **changes})
+        for name, changes in SHARED_NODES.items()
+        for layout in ("2 v 2", "host by host", "1 v 20")
     },
 }

@@ -17,11 +17,12 @@ Layout = Literal[
     "pool_by_load",
     "last_day",
     "run_against_run",
+    "less_neighbours",
 ]
 """Layouts: the same minutes; the same hosts one day earlier, also adjusted for what this weekday
 changed a week earlier; their past adjusted for load; the same three with all hosts of the baseline
 together, for instances on other hosts; the baseline's last day as a whole; runs of short jobs
-against runs of earlier versions."""
+against runs of earlier versions; last in addition, less what other models on the nodes show."""
 Stratum = str | tuple[str, ...]
 CellKey = tuple[Stratum, str]
 """Stratum and shape bucket. Only calls of the same cell are compared with each other."""

@@ -17,7 +17,10 @@ BY_WEEKDAY: dict[Layout, Layout] = {
 
 
 def rank_layouts(
-    groups: Iterable[Group], strata: Mapping[Stratum, list[MatchedCell]], days: DayShifts | None
+    groups: Iterable[Group],
+    strata: Mapping[Stratum, list[MatchedCell]],
+    days: DayShifts | None,
+    controlled: bool,
 ) -> tuple[Layout, ...]:
     """The layouts of these groups, most informative first."""
     weights: dict[Layout, float] = {}
@@ -26,7 +29,8 @@ def rank_layouts(
             if days is not None and days.slope:
                 how = BY_WEEKDAY.get(how, how)
             weights[how] = weights.get(how, 0.0) + share / part.k
-    return tuple(sorted(weights, key=lambda how: (-weights[how], how)))
+    found = sorted(weights, key=lambda how: (-weights[how], how))
+    return (*found, "less_neighbours") if found and controlled else tuple(found)
 
 
 def list_shares(part: Group, cells: list[MatchedCell]) -> Iterator[tuple[Layout, float]]:

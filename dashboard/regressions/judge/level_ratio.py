@@ -87,7 +87,7 @@ class RatioSeries:
         self._tested_at = -TEST_INTERVAL_MINUTES
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
-        """Adds a minute. Returns the number of matched minutes that it completes."""
+        """Adds a minute. Returns the number of completed matched minutes."""
         longest = 0
         weights: list[float] = []
         changes: list[float] = []
@@ -143,7 +143,7 @@ class RatioSeries:
 
     @property
     def one_sided(self) -> bool:
-        """True if one version, or both, had calls without reporting this metric."""
+        """True if a version had calls without reporting this metric."""
         return any(cell.one_sided for cell in self.cells.values())
 
     @property
@@ -211,7 +211,7 @@ class RatioSeries:
     @property
     def layouts(self) -> tuple[Layout, ...]:
         """Layouts of the comparison, most informative first."""
-        return rank_layouts(self.groups, self._strata, self.days)
+        return rank_layouts(self.groups, self._strata, self.days, self.metric.controlled)
 
     @property
     def estimate(self) -> Estimate | None:
@@ -255,7 +255,7 @@ class RatioSeries:
         return found
 
     def _estimate_cohorts(self) -> dict[Cohort, Estimate]:
-        """Single strata, and single buckets over all strata, if any of them is worse."""
+        """Single strata, and single buckets over strata, if one of them is worse."""
         found: dict[Cohort, Estimate] = {}
         cohorts = list_cohorts(self.cells)
         if not any(

@@ -69,6 +69,7 @@ COMPARISON_METHODS = {
     "the weekday, same shapes",
     "pool_by_load": "all hosts of the baseline together earlier, adjusted for load, same shapes",
     "run_against_run": "runs of earlier versions, same cohort and shapes",
+    "less_neighbours": "adjusted for other models on the same nodes",
 }
 
 

@@ -31,6 +31,7 @@ LAYOUT_PHRASES: dict[Layout, str] = {
     "pool_by_load": " on all its hosts together earlier, adjusted for load,",
     "last_day": " on its last day",
     "run_against_run": "",
+    "less_neighbours": "",
 }
 HOST_LAYOUTS: set[Layout] = {"day_before", "day_before_by_weekday", "past_by_load"}
 """Layouts that compare hosts with their own past."""
