@@ -87,7 +87,7 @@ check: $(VENV)/.tests  ## lint, format, types, imports, sizes, language, templat
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m mypy dashboard agents/compilewatch manage.py
 	$(BIN)/lint-imports --config .importlinter
-	$(BIN)/djlint --lint dashboard/ui/templates
+	$(BIN)/djlint --lint dashboard/ui
 	$(BIN)/python -m tests.lint agents dashboard docker tests manage.py README.md
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/architecture/test_files_and_functions_stay_short.py tests/architecture/test_templates_styles_and_scripts_have_short_lines.py tests/architecture/test_the_agent_has_no_import_cycle.py
 

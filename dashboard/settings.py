@@ -124,7 +124,8 @@ WSGI_APPLICATION = "dashboard.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "ui" / "templates"],  # before the templates of allauth
+        # Each page folder has its templates; they come before the templates of allauth.
+        "DIRS": sorted((BASE_DIR / "ui").glob("**/templates")),
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -285,7 +286,9 @@ UNFOLD = {
 }
 
 STATIC_URL = f"{PREFIX}/static/"
+STATICFILES_DIRS = sorted((BASE_DIR / "ui").glob("**/static"))
 STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "dashboard.ui.http.static_finders.PackagedAssetsFinder",
 ]

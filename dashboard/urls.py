@@ -32,7 +32,7 @@ urlpatterns = [
         name="openid_connect_callback",
     ),
     path("admin/", SITE.urls),
-    path("", include("dashboard.ui.urls_people")),
+    path("", include("dashboard.ui.pages.account.urls")),
     path("", include("dashboard.ui.urls")),
 ]
 

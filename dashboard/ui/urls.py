@@ -2,32 +2,32 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.ui.views import (
-    account,
-    alert_quality,
-    alerts,
-    baseline,
-    compare,
-    findings,
-    fleet,
-    fleet_period_comparison,
-    health,
-    help,
-    home,
-    instance,
-    instances,
-    judging,
-    kill_switch,
-    model,
-    period_comparison,
-    ranks,
-    rules,
-    runbooks,
-    search,
-    setup,
-    tables,
-    version,
-)
+from dashboard.ui.pages.account import views as account
+from dashboard.ui.pages.account import views_home as home
+from dashboard.ui.pages.alerts import views as alerts
+from dashboard.ui.pages.alerts import views_exports as alert_exports
+from dashboard.ui.pages.alerts import views_quality as alert_quality
+from dashboard.ui.pages.compare import views as compare
+from dashboard.ui.pages.findings import views as findings
+from dashboard.ui.pages.fleet import views as fleet
+from dashboard.ui.pages.fleet import views_exports as fleet_exports
+from dashboard.ui.pages.health import views as health
+from dashboard.ui.pages.help import views as help
+from dashboard.ui.pages.instances import views_detail as instance
+from dashboard.ui.pages.instances import views_list as instances
+from dashboard.ui.pages.kill_switch import views as kill_switch
+from dashboard.ui.pages.model import views as model
+from dashboard.ui.pages.model import views_baseline as baseline
+from dashboard.ui.pages.period_comparison import views_fleet as fleet_period_comparison
+from dashboard.ui.pages.period_comparison import views_model as period_comparison
+from dashboard.ui.pages.ranks import views as ranks
+from dashboard.ui.pages.search import views as search
+from dashboard.ui.pages.settings.detection import views as judging
+from dashboard.ui.pages.settings.notifications import views as rules
+from dashboard.ui.pages.settings.notifications import views_channels as channels
+from dashboard.ui.pages.settings.runbooks import views as runbooks
+from dashboard.ui.pages.setup import views as setup
+from dashboard.ui.pages.version import views as version
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
@@ -40,8 +40,8 @@ urlpatterns: list[URLPattern] = [
     path("health/", health.health_home, name="health_home"),
     path("p/<slug:slug>/health/", health.health, name="health"),
     path("p/<slug:slug>/", fleet.fleet, name="fleet"),
-    path("p/<slug:slug>/fleet.json", tables.fleet_json, name="fleet_json"),
-    path("p/<slug:slug>/fleet.csv", tables.fleet_csv, name="fleet_csv"),
+    path("p/<slug:slug>/fleet.json", fleet_exports.fleet_json, name="fleet_json"),
+    path("p/<slug:slug>/fleet.csv", fleet_exports.fleet_csv, name="fleet_csv"),
     path(
         "p/<slug:slug>/weeks/", fleet_period_comparison.fleet_period_comparison, name="fleet_weeks"
     ),
@@ -161,13 +161,13 @@ urlpatterns: list[URLPattern] = [
         name="switch_stop",
     ),
     path("p/<slug:slug>/alerts/", alerts.alerts, name="alerts"),
-    path("p/<slug:slug>/alerts.json", tables.alerts_json, name="alerts_json"),
-    path("p/<slug:slug>/alerts.csv", tables.alerts_csv, name="alerts_csv"),
-    path("p/<slug:slug>/alerts/grades.json", tables.alert_quality_json, name="grades_json"),
-    path("p/<slug:slug>/alerts/grades.csv", tables.alert_quality_csv, name="grades_csv"),
+    path("p/<slug:slug>/alerts.json", alert_exports.alerts_json, name="alerts_json"),
+    path("p/<slug:slug>/alerts.csv", alert_exports.alerts_csv, name="alerts_csv"),
+    path("p/<slug:slug>/alerts/grades.json", alert_exports.alert_quality_json, name="grades_json"),
+    path("p/<slug:slug>/alerts/grades.csv", alert_exports.alert_quality_csv, name="grades_csv"),
     path(
         "p/<slug:slug>/alerts/grades/deployments.csv",
-        tables.deployment_quality_csv,
+        alert_exports.deployment_quality_csv,
         name="grades_deployments_csv",
     ),
     path("p/<slug:slug>/alerts/grades/", alert_quality.alert_quality, name="alert_grades"),
@@ -176,6 +176,11 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/settings/judging/", judging.detection, name="judging"),
     path("p/<slug:slug>/settings/judging/save/", judging.detection_save, name="judging_save"),
     path("p/<slug:slug>/settings/judging/try/", judging.detection_backtest, name="judging_try"),
+    path(
+        "p/<slug:slug>/settings/judging/try/state/",
+        judging.detection_backtest_state,
+        name="judging_try_state",
+    ),
     path(
         "p/<slug:slug>/settings/judging/measure/", judging.detection_measure, name="judging_measure"
     ),
@@ -212,18 +217,22 @@ urlpatterns: list[URLPattern] = [
         rules.channel_redeliver,
         name="rule_replay_all",
     ),
+    path("p/<slug:slug>/settings/messages/channels/", channels.channels, name="channels"),
+    path(
+        "p/<slug:slug>/settings/messages/channels/add/",
+        channels.channel_make,
+        name="channel_make",
+    ),
+    path(
+        "p/<slug:slug>/settings/messages/channels/<int:channel_id>/<slug:action>/",
+        channels.channel_act,
+        name="channel_act",
+    ),
     path("p/<slug:slug>/settings/guides/", runbooks.runbooks, name="guides"),
     path("p/<slug:slug>/settings/guides/save/", runbooks.runbook_save, name="guide_save"),
     path("p/<slug:slug>/setup/", setup.setup, name="setup"),
     path("p/<slug:slug>/setup/arrival/", setup.setup_arrival, name="setup_arrival"),
     path("p/<slug:slug>/setup/keys/", setup.setup_keys, name="setup_keys"),
-    path("p/<slug:slug>/setup/channels/", setup.setup_channels, name="setup_channels"),
-    path("p/<slug:slug>/setup/channels/add/", setup.channel_make, name="channel_make"),
-    path(
-        "p/<slug:slug>/setup/channels/<int:channel_id>/<slug:action>/",
-        setup.channel_act,
-        name="channel_act",
-    ),
     path("p/<slug:slug>/setup/command-key/", kill_switch.command_key_new, name="command_key_new"),
     path("p/<slug:slug>/setup/keys/add/", setup.key_make, name="key_make"),
 ]

@@ -10,8 +10,8 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.versions.data_age import stale_minutes
 from dashboard.regressions.models import RetainedVerdict, VerdictKind
-from dashboard.ui.glossary import get_entry
 from dashboard.ui.layout import icons
+from dashboard.ui.pages.help.glossary import get_entry
 from dashboard.ui.templatetags.format_filters import clock_time, relative_time
 
 register = template.Library()

@@ -13,7 +13,7 @@ from dashboard.common import clock
 from dashboard.fleet.fold.finding_state import RULE
 from dashboard.fleet.models import Instance
 from dashboard.fleet.names import process_name
-from dashboard.ui.browser_name import browser_name
+from dashboard.ui.layout.browser_name import browser_name
 from dashboard.vocabulary import numbers
 
 register = template.Library()

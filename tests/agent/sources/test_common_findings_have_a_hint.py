@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from dashboard.ui.pages.remedies import BREAKS, TEXTS, build_break_url, find_remedy
+from dashboard.ui.pages.findings.remedies import BREAKS, TEXTS, build_break_url, find_remedy
 from tests.agent.sources.conftest import Seen, found
 
 Job = Callable[[torch.Tensor], object]

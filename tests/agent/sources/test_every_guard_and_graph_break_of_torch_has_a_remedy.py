@@ -18,10 +18,10 @@ import torch._C._dynamo.guards as native
 import torch._dynamo.config as dynamo_config
 from torch._dynamo.guards import GuardBuilder
 
-from dashboard.ui.pages import guard_remedies as remedies
-from dashboard.ui.pages.break_remedies import BREAKS
-from dashboard.ui.pages.guard_remedies import GUARDS, find_guard_remedy
-from dashboard.ui.pages.remedies import TEXTS, find_remedy
+from dashboard.ui.pages.findings import guard_remedies as remedies
+from dashboard.ui.pages.findings.break_remedies import BREAKS
+from dashboard.ui.pages.findings.guard_remedies import GUARDS, find_guard_remedy
+from dashboard.ui.pages.findings.remedies import TEXTS, find_remedy
 from tests.agent.sources.conftest import Seen, found
 
 REGISTRY = json.loads(

@@ -14,7 +14,7 @@ from compilewatch.wire.numerics import MAX_GOLDENS, Parity, parity_data
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Finding, Instance, ParityResult
-from dashboard.ui.pages.remedies import find_remedy
+from dashboard.ui.pages.findings.remedies import find_remedy
 from tests.dashboard.requests import request_make
 
 pytestmark = pytest.mark.django_db

@@ -21,7 +21,7 @@ from dashboard.projects.invitations import find_invitation, invitation_create, i
 from dashboard.projects.models import Invitation, Member, Project, Role
 from tests.dashboard.conftest import PASSWORD, sign_in
 
-VIEW = "dashboard.ui.views.projects.find_invitation"
+VIEW = "dashboard.ui.pages.account.views_projects.find_invitation"
 MakeUser = Callable[..., User]
 
 

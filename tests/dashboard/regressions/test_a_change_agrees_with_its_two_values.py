@@ -8,8 +8,8 @@ import pytest
 
 from dashboard.alerts.alert_title import build_alert_title
 from dashboard.regressions.evidence_reader import read_change
-from dashboard.ui.evidence import build_change_rows
-from dashboard.ui.pages.change_exports import serialize_change
+from dashboard.ui.layout.change_rows import build_change_rows
+from dashboard.ui.pages.compare.exports import serialize_change
 from dashboard.ui.pages.fleet.cells import cold_cell, peak_cell, share_cell
 from dashboard.vocabulary import numbers
 

@@ -17,7 +17,7 @@ from dashboard.regressions.evidence_reader import (
     read_mix_shifts,
     read_next_step,
 )
-from dashboard.ui.pages.change_exports import serialize_change
+from dashboard.ui.pages.compare.exports import serialize_change
 
 READERS = (
     read_changes,

@@ -18,8 +18,8 @@ from django.test import Client
 
 from dashboard.fleet.metrics.recompile_reasons import REPEAT_REASONS
 from dashboard.projects.models import Project
-from dashboard.ui.pages.findings_columns import KINDS
-from dashboard.ui.pages.remedies import find_remedy
+from dashboard.ui.pages.findings.columns import KINDS
+from dashboard.ui.pages.findings.remedies import find_remedy
 from tests.dashboard.ui.charts_factory import Plan, charted
 from tests.dashboard.ui.charts_story import finding
 

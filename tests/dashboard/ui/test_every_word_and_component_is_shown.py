@@ -7,8 +7,8 @@ from django.utils.html import escape
 
 from dashboard.accounts.models import User
 from dashboard.regressions.models import VerdictKind
-from dashboard.ui.glossary import GLOSSARY
 from dashboard.ui.layout.navigation import SECTIONS, build_navigation
+from dashboard.ui.pages.help.glossary import GLOSSARY
 from dashboard.ui.urls import urlpatterns
 
 

@@ -93,7 +93,7 @@ def test_the_second_of_two_concurrent_uses_of_a_link_creates_no_account(
 ) -> None:
     path, seen = invited(signed_in), Invitation.objects.get()
     assert Client().post(path, {"username": "mara", "password": PASSWORD}).status_code == 302
-    monkeypatch.setattr("dashboard.ui.views.projects.find_invitation", lambda _: seen)
+    monkeypatch.setattr("dashboard.ui.pages.account.views_projects.find_invitation", lambda _: seen)
     late = Client().post(path, {"username": "eve", "password": PASSWORD})
     assert (late.status_code, User.objects.filter(username="eve").exists()) == (400, False)
 

@@ -14,7 +14,7 @@ from dashboard.projects.models import Project, Role
 from dashboard.regressions.judge.settings_overrides import list_settings
 from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.regressions.models import JudgingChoice, LearnedVariance, LearnedWarmUp
-from dashboard.ui.pages.judging import format_unit
+from dashboard.ui.pages.settings.detection.presenter import format_unit
 
 PAGE, SAVE = "/p/ranking/settings/judging/", "/p/ranking/settings/judging/save/"
 

@@ -12,7 +12,7 @@ from dashboard.accounts.services import audit_write
 from dashboard.projects.key_auth import key_check
 from dashboard.projects.models import Key, Project
 from dashboard.projects.retention import read_retention
-from dashboard.ui.selectors.audit import format_audit_value
+from dashboard.ui.pages.settings.audit.queries import format_audit_value
 
 SETTINGS = "/p/ranking/settings/"
 

@@ -11,7 +11,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Instance, ModelVersion
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
-from dashboard.ui.evidence import build_change_rows
+from dashboard.ui.layout.change_rows import build_change_rows
 
 
 def page(client: Client, alert: Alert) -> str:

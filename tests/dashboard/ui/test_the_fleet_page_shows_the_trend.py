@@ -16,7 +16,7 @@ from dashboard.alerts.models import Alert, AlertOutcome, AlertState
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, VersionHour, WatchedModel
 from dashboard.projects.models import Project
-from dashboard.ui.selectors.fleet_period_comparison import CACHE_TTL_S
+from dashboard.ui.pages.period_comparison.queries_fleet import CACHE_TTL_S
 from dashboard.vocabulary.numbers import duration
 from tests.dashboard.ui.weeks_story import weeks
 

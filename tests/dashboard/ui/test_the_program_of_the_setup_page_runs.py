@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.ui.snippets import SERVING, TRAINING, TRY
+from dashboard.ui.pages.setup.snippets import SERVING, TRAINING, TRY
 
 
 def test_the_example_runs_and_reports_a_compilation(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from django.test import Client
 
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
-from dashboard.ui.pages.trait_differences import compare_traits
+from dashboard.ui.pages.instances.trait_differences import compare_traits
 from tests.dashboard.page_source import unwrap_html
 from tests.dashboard.ui import stories
 

@@ -17,7 +17,7 @@ from dashboard.fleet.metrics.eager_causes import CAUSES, EagerBreakdown, format_
 from dashboard.fleet.models import Instance, ModelVersion
 from dashboard.projects.models import Project
 from dashboard.ui.charts.evidence_table import build_evidence_rows as compare_rows
-from dashboard.ui.evidence import build_change_rows as alert_rows
+from dashboard.ui.layout.change_rows import build_change_rows as alert_rows
 from tests.dashboard.api.reading import read
 from tests.dashboard.requests import region_make
 from tests.dashboard.ui.version_story import Story, part, shown, url_of

@@ -10,7 +10,7 @@ from compilewatch.sources import SOURCES
 from dashboard.ingest.otlp import convert
 from dashboard.ingest.scrapers.metric_names import SGLANG, VLLM
 from dashboard.ingest.scrapers.to_report import build_capabilities
-from dashboard.ui.pages.capabilities import explain_capabilities
+from dashboard.ui.pages.instances.capabilities import explain_capabilities
 from dashboard.vocabulary.capabilities import (
     CAPABILITY_MEANINGS,
     LATENCY_OF,

@@ -3,7 +3,7 @@ rounding to all or none."""
 
 import pytest
 
-from dashboard.ui.browser_name import browser_name
+from dashboard.ui.layout.browser_name import browser_name
 from dashboard.vocabulary import numbers
 
 S = "\u00a0"

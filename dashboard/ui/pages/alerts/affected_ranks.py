@@ -15,7 +15,7 @@ from dashboard.fleet.selectors.jobs import list_job_ranks, read_rank_compile_eve
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.evidence_reader import find_rank_divergence
 from dashboard.regressions.models import Verdict
-from dashboard.ui.pages.rank_table import RankDifference, RankRow, build_rank_table
+from dashboard.ui.pages.ranks.presenter import RankDifference, RankRow, build_rank_table
 
 ROWS, INSTANCES_NAMED = 12, 50
 

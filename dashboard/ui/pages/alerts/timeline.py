@@ -24,9 +24,9 @@ from dashboard.regressions.evidence_reader import read_onset
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
 from dashboard.ui.charts.recovery_chart import RecoveryChart, choose_span, recovery_draw
-from dashboard.ui.evidence import ChangeRow, build_change_rows
+from dashboard.ui.layout.change_rows import ChangeRow, build_change_rows
 from dashboard.ui.pages.alerts.affected_hosts import FactHosts, list_fact_hosts
-from dashboard.ui.selectors.alerts import AlertData
+from dashboard.ui.pages.alerts.queries import AlertData
 from dashboard.vocabulary import numbers
 
 _PINS = {

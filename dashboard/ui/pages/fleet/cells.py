@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
 from dashboard.fleet.selectors.versions.fleet_data import VersionData
 from dashboard.regressions.stored_evidence import NO_VALUE, Change
-from dashboard.ui.evidence import ChangeRow, find_metric_row
+from dashboard.ui.layout.change_rows import ChangeRow, find_metric_row
 from dashboard.vocabulary import numbers
 
 NEAR_BUDGET_RATIO = 0.85

@@ -11,7 +11,7 @@ from dashboard.fleet.selectors.versions.data_age import stale_minutes
 from dashboard.fleet.selectors.versions.fleet_calls import RECENT_MINUTES
 from dashboard.fleet.selectors.versions.fleet_data import BinnedRange
 from dashboard.regressions.models import Verdict
-from dashboard.ui.pages.change_exports import serialize_change
+from dashboard.ui.pages.compare.exports import serialize_change
 from dashboard.ui.pages.fleet.cells import Cell
 from dashboard.ui.pages.fleet.rows import FleetRow
 

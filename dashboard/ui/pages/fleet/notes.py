@@ -19,7 +19,7 @@ from dashboard.fleet.selectors.instances.instance_states import (
 from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
 from dashboard.fleet.selectors.versions.fleet_data import BinnedRange, FleetData
 from dashboard.regressions.models import Verdict, VerdictKind
-from dashboard.ui.evidence import list_not_compared
+from dashboard.ui.layout.change_rows import list_not_compared
 from dashboard.ui.pages.fleet.rows import FleetRow, States
 from dashboard.vocabulary import numbers
 

@@ -15,7 +15,7 @@ from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
 from dashboard.fleet.selectors.versions.fleet_data import BinnedRange, FleetData, VersionData
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.charts.sparkline import Spark, spark_draw
-from dashboard.ui.evidence import ChangeRow, build_change_rows
+from dashboard.ui.layout.change_rows import ChangeRow, build_change_rows
 from dashboard.ui.pages.fleet.cells import (
     Cell,
     ColdStartCell,
@@ -24,7 +24,7 @@ from dashboard.ui.pages.fleet.cells import (
     peak_cell,
     share_cell,
 )
-from dashboard.ui.selectors.fleet import FleetVerdicts
+from dashboard.ui.pages.fleet.queries import FleetVerdicts
 from dashboard.vocabulary.severity import order_by_urgency, rank_severity
 
 SHAPES = 6

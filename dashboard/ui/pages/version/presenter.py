@@ -19,13 +19,8 @@ from dashboard.ui.charts.compile_timeline import (
     build_compile_timeline,
     format_counts,
 )
-from dashboard.ui.pages.findings_columns import FindingsColumn, findings_columns
-from dashboard.ui.pages.recompile_headroom import (
-    FrameHeadroom,
-    format_nearest_limit,
-    list_frame_headroom,
-)
-from dashboard.ui.pages.rollout_forecast import (
+from dashboard.ui.pages.findings.columns import FindingsColumn, findings_columns
+from dashboard.ui.pages.model.rollout_forecast import (
     MOST_REPLICAS,
     Forecast,
     WarmCacheEstimate,
@@ -43,13 +38,18 @@ from dashboard.ui.pages.version.live_numerics import (
     live_json,
 )
 from dashboard.ui.pages.version.payback import Payback, compute_payback
+from dashboard.ui.pages.version.queries import VersionData
+from dashboard.ui.pages.version.recompile_headroom import (
+    FrameHeadroom,
+    format_nearest_limit,
+    list_frame_headroom,
+)
 from dashboard.ui.pages.version.start_times import (
     StartsCard,
     compute_compiled_after,
     start_json,
     starts_card,
 )
-from dashboard.ui.selectors.version import VersionData
 from dashboard.vocabulary import numbers
 
 LISTED = 40

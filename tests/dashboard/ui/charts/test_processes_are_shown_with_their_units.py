@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dashboard.alerts.evidence_lines import select_strongest_evidence
-from dashboard.ui import evidence as listed
 from dashboard.ui.charts.evidence_table import EvidenceRow, build_evidence_rows
 from dashboard.ui.charts.fact_lines import fact_lines
-from dashboard.ui.pages.configuration import format_values
+from dashboard.ui.layout import change_rows as listed
+from dashboard.ui.pages.compare.configuration_diff import format_values
 
 SPACE = "\u00a0"
 GIB = 1 << 30

@@ -1,0 +1,1 @@
+"""Kill switch page."""

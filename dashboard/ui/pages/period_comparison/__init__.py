@@ -1,0 +1,1 @@
+"""Period comparison page."""

@@ -1,1 +1,0 @@
-"""Data of the pages across the stages, one file for each page."""
