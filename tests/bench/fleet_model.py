@@ -68,7 +68,7 @@ class Fleet:
     day_step: float = 0.0
     """Standard deviation of the level between days."""
     days: int = 0
-    """Days before the minutes of which the fleet's levels are known by hour."""
+    """Days before the minutes. The fleet's levels on them are known by hour."""
     weekend: float = 0.0
     """Speed-up of calls on two days of the week, which also have 60% fewer calls."""
     autoscale: bool = False

@@ -51,7 +51,7 @@ NoPastReason = Literal[
 
 
 class Adjustment(NamedTuple):
-    """What is subtracted in a comparison with the past: the slope of log level over log load, and
+    """The adjustment of a comparison with the past: the slope of log level over log load, and
     the expected change from the day before."""
 
     slope: float

@@ -1,7 +1,7 @@
 """Day history: how the level of a fleet differs between days, from the hourly levels of the days
 before the deployment.
 
-A version that follows its baseline is compared with another day. Two properties of the fleet tell
+A version that follows its baseline is compared with another day. Two properties of the fleet state
 how far the days themselves differ: the variance of its level between consecutive days, and the
 change that the same weekday had a week earlier.
 

@@ -1,5 +1,5 @@
-"""Hourly rows of the days before a deployment are read for a version that follows its baseline: each
-series by itself, in the environment of the deployment, without the hours since."""
+"""Hourly rows of the days before a deployment are read for a version that follows its baseline: those
+of each series, in the environment of the deployment, without the hours since."""
 
 from __future__ import annotations
 
