@@ -209,8 +209,7 @@ def rows_of(
 ) -> Iterator[list[InstanceMinute]]:
     """The rows of a simulated fleet, minute by minute."""
     count = len(drawn.gpu)
-    places = zip(drawn.gpu, drawn.mode, strict=True)
-    strata = [(*place, "torch.compile", "") for place in places]
+    strata = [(*place, "torch.compile", "") for place in zip(drawn.gpu, drawn.mode, strict=True)]
     arms: list[Arm] = ["candidate" if arm else "baseline" for arm in drawn.candidate]
     nodes = [f"host{host}" for host in drawn.host]
     columns = zip(*columns_by_minute(drawn), strict=True)

@@ -25,7 +25,6 @@ import math
 from collections.abc import Mapping
 
 from dashboard.regressions.judge.baseline_bursts import BaselineBursts
-from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Stratum
 from dashboard.regressions.judge.instance_windows import (
@@ -37,6 +36,7 @@ from dashboard.regressions.judge.instance_windows import (
     survey_windows,
 )
 from dashboard.regressions.judge.onset import History, find_count_onset
+from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.rate_ratio import Rate, RateSeries, Sums, estimate_rate
 from dashboard.regressions.judge.reading_state import Reading
 from dashboard.regressions.judge.settings import AffectedMetric, Settings
@@ -79,8 +79,7 @@ class AffectedSeries:
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
         """Adds a minute. Returns 1 if instances of both arms could be judged, else 0."""
-        called = False
-        sums: dict[Stratum, Sums] = {}
+        called, sums = False, dict[Stratum, Sums]()
         self._bursts.add(rows)
         for (stratum, _), cell in rows.items():
             base_calls, base_events = self._take_baseline(stratum, minute, cell)
@@ -103,9 +102,8 @@ class AffectedSeries:
         calls = sum(found.cand_calls for found in sums.values())
         if calls:
             # A client may report more errors than calls; a share of more than 1 has no likelihood.
-            self.history.add(
-                minute, calls, min(calls, sum(each.cand_events for each in sums.values()))
-            )
+            events = sum(found.cand_events for found in sums.values())
+            self.history.add(minute, calls, min(events, calls))
         gone = self._add_past_counts(minute, rows, sums)
         self._past_only = bool(gone)
         self.rates.add(sums, gone)

@@ -8,11 +8,13 @@ the whole and no cohort. Cohorts with the same cells are one cohort, named by it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from dashboard.regressions.judge.inputs import CellKey, Stratum, stratum_name
 from dashboard.regressions.judge.matched_cell import MatchedCell
+from dashboard.regressions.judge.pooled_estimate import Total, Unit
 
 CohortCells = dict[Stratum, list[MatchedCell]]
 CohortKind = Literal["gpu", "mode", "runtime", "world_size", "bucket", "stratum"]
@@ -81,3 +83,16 @@ def name_dimensions(stratum: Stratum) -> Iterator[Cohort]:
         name = value or UNNAMED.get(kind, "")
         if name:
             yield Cohort(kind, name)
+
+
+def is_worse(
+    cells: Sequence[MatchedCell],
+    past_of: Callable[[MatchedCell], Mapping[Unit, Total]],
+    effect: float,
+) -> bool:
+    """True if the candidate's mean difference in these cells is at least the smallest effect."""
+    totals = [
+        total for cell in cells for total in (*cell.candidate.values(), *past_of(cell).values())
+    ]
+    minutes = sum(total.minutes for total in totals)
+    return bool(minutes) and math.fsum(total.difference for total in totals) >= effect * minutes
