@@ -106,7 +106,7 @@ def test_two_units_detect_no_change() -> None:
 
 def test_two_units_for_a_quarter_of_an_hour_detect_a_gross_change_only() -> None:
     [candidate] = split_units(rows(2), splits=1, seed="1")
-    few = PlaceboPeriod(0, 15, rows(2, 15))
+    few = PlaceboPeriod(0, 16, rows(2, 16))
     gross = min(size for size in SIZES if size >= LEARNED.gross_change)
     assert find_detected_size(few, candidate, LEARNED) == gross
     assert judge_pair(few, candidate, LEARNED) == {"not_enough_data"}
