@@ -26,26 +26,13 @@ NARROW_PX, WIDE_PX = 160, 480
 """The least widths of a lane on a phone of 320 px and on a screen of more than 720 px."""
 CHARACTER_PX, MARK_PX, PADDING_PX = 6.2, 14, 12
 LEAST_PERCENT = 0.4
+_HOUR, DAY = 60, 1440
 TICK_MINUTES = (
-    5,
-    10,
-    15,
-    30,
-    60,
-    120,
-    180,
-    360,
-    720,
-    1440,
-    2880,
-    10080,
-    20160,
-    43200,
-    129600,
-    525600,
+    *(5, 10, 15, 30),
+    *(_HOUR * count for count in (1, 2, 3, 6, 12)),
+    *(DAY * count for count in (1, 2, 7, 14, 30, 90, 365)),
 )
 MAX_TICKS = 6
-DAY = 1440
 
 
 @dataclass(frozen=True)
@@ -181,7 +168,7 @@ def _ticks(scale: _Scale) -> list[LaneTick]:
     first = -(-scale.start // step) * step
     kept = [minute for minute in range(first, scale.end, step) if 3 <= scale.percent(minute) <= 88]
     return [
-        *(_tick(scale.percent(minute), minute, step >= DAY, "mid") for minute in kept),
+        *(_tick(scale.percent(minute), minute, step >= DAY, "cen") for minute in kept),
         _tick(100.0, scale.end, False, "end"),
     ]
 
