@@ -11,6 +11,7 @@ from dashboard.ui.pages.compare import views as compare
 from dashboard.ui.pages.findings import views as findings
 from dashboard.ui.pages.fleet import views as fleet
 from dashboard.ui.pages.fleet import views_exports as fleet_exports
+from dashboard.ui.pages.fleet import views_saved as fleet_views
 from dashboard.ui.pages.health import views as health
 from dashboard.ui.pages.help import views as help
 from dashboard.ui.pages.instances import views_detail as instance
@@ -39,6 +40,8 @@ urlpatterns: list[URLPattern] = [
     path("health/", health.health_home, name="health_home"),
     path("p/<slug:slug>/health/", health.health, name="health"),
     path("p/<slug:slug>/", fleet.fleet, name="fleet"),
+    path("p/<slug:slug>/views/save/", fleet_views.save_view, name="fleet_view_save"),
+    path("p/<slug:slug>/views/delete/", fleet_views.delete_view, name="fleet_view_delete"),
     path("p/<slug:slug>/fleet.json", fleet_exports.fleet_json, name="fleet_json"),
     path("p/<slug:slug>/fleet.csv", fleet_exports.fleet_csv, name="fleet_csv"),
     path(

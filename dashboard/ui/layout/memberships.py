@@ -30,6 +30,8 @@ class Membership:
     open_alerts: int
     switched: bool
     over_limit: bool
+    fleet_views: list[Any]
+    """The person's saved views of the Fleet page."""
 
 
 def find_person_with_projects(user_id: int) -> User | None:
@@ -76,4 +78,11 @@ def _members(user_id: int) -> QuerySet[Member]:
 
 
 def _membership(row: Any) -> Membership:
-    return Membership(row.project, Role(row.role), row.open_alerts, row.switched, row.over_limit)
+    return Membership(
+        project=row.project,
+        role=Role(row.role),
+        open_alerts=row.open_alerts,
+        switched=row.switched,
+        over_limit=row.over_limit,
+        fleet_views=row.fleet_views if isinstance(row.fleet_views, list) else [],
+    )
