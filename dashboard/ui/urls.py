@@ -8,6 +8,7 @@ from dashboard.ui.pages.alerts import views as alerts
 from dashboard.ui.pages.alerts import views_exports as alert_exports
 from dashboard.ui.pages.alerts import views_quality as alert_quality
 from dashboard.ui.pages.compare import views as compare
+from dashboard.ui.pages.compile_cost import views as cost
 from dashboard.ui.pages.findings import views as findings
 from dashboard.ui.pages.fleet import views as fleet
 from dashboard.ui.pages.fleet import views_exports as fleet_exports
@@ -57,6 +58,10 @@ urlpatterns: list[URLPattern] = [
         fleet_period_comparison.fleet_period_comparison_csv,
         name="fleet_weeks_csv",
     ),
+    path("p/<slug:slug>/compile-cost/", cost.compile_cost, name="compile_cost"),
+    path("p/<slug:slug>/compile-cost.json", cost.compile_cost_json, name="compile_cost_json"),
+    path("p/<slug:slug>/compile-cost.csv", cost.compile_cost_csv, name="compile_cost_csv"),
+    path("p/<slug:slug>/compile-cost/price/", cost.compile_cost_price, name="compile_cost_price"),
     path("p/<slug:slug>/search/", search.search, name="search"),
     path("p/<slug:slug>/findings/", findings.findings, name="findings"),
     path("p/<slug:slug>/findings.json", findings.findings_json, name="findings_json"),

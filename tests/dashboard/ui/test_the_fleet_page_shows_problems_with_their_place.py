@@ -67,7 +67,7 @@ def test_an_acknowledged_alert_is_not_called_open(signed_in: Client, alert: Aler
     assert "1 open, 1 acknowledged</h2>" in listed and ">Unresolved</a>" in listed
     Alert.objects.update(state=AlertState.SNOOZED, snoozed_until=clock.now())
     row = first_row(signed_in)
-    assert ">2 snoozed<" in row and " open<" not in row and 'alert-open' not in row
+    assert ">2 snoozed<" in row and " open<" not in row and "alert-open" not in row
 
 
 def test_every_simulated_model_is_marked(signed_in: Client, alert: Alert) -> None:
