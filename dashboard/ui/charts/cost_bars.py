@@ -94,7 +94,8 @@ def _sentence(days: Sequence[int], totals: Mapping[int, float], until: str) -> s
     most = max(days, key=lambda day: totals[day])
     return (
         "GPU-hours per day of compilations, eager calls and cache misses, "
-        f"{first.day} {first:%b} to {last.day} {last:%b}; most on {clock.at_minute(most * 1440):%d %b}: "
+        f"{first.day} {first:%b} to {last.day} {last:%b}; "
+        f"most on {clock.at_minute(most * 1440):%d %b}: "
         f"{numbers.number(totals[most])}; today until {until}: "
         f"{numbers.number(totals[days[-1]])}."
     )

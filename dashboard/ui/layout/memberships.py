@@ -4,6 +4,7 @@ page layout."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
@@ -14,6 +15,9 @@ from dashboard.accounts.models import User
 from dashboard.alerts.kill_switch.models import Switch
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
+from dashboard.common.health import FOLD_EXPECTED_WITHIN_S
+from dashboard.common.heartbeat import WORKER
+from dashboard.common.models import Heartbeat
 from dashboard.fleet.models import LimitReached
 from dashboard.fleet.models.limits import COUNTER
 from dashboard.fleet.selectors.limits import SHOWN_FOR_S
@@ -23,7 +27,8 @@ from dashboard.projects.models import Member, Project, Role
 @dataclass(frozen=True)
 class Membership:
     """One project of a person. `switched`: a kill switch is active in it. `over_limit`: a limit was
-    reached within a day. The flags let pages skip queries that would find nothing."""
+    reached within a day. The flags let pages skip queries that would find nothing. `folded_at`: the
+    last fold of any worker, for the health mark of the bar."""
 
     project: Project
     role: Role
@@ -32,6 +37,14 @@ class Membership:
     over_limit: bool
     fleet_views: list[Any]
     """The person's saved views of the Fleet page."""
+    folded_at: datetime | None
+
+    @property
+    def folding(self) -> bool:
+        """True if a worker finished a fold within the expected time."""
+        if self.folded_at is None:
+            return False
+        return (clock.now() - self.folded_at).total_seconds() <= FOLD_EXPECTED_WITHIN_S
 
 
 def find_person_with_projects(user_id: int) -> User | None:
@@ -73,6 +86,11 @@ def _members(user_id: int) -> QuerySet[Member]:
         ),
         switched=Exists(Switch.objects.filter(project=OuterRef("project"), ended_at=None)),
         over_limit=Exists(reached),
+        folded_at=Subquery(
+            Heartbeat.objects.filter(kind=WORKER, folded_at__isnull=False)
+            .order_by("-folded_at")
+            .values("folded_at")[:1]
+        ),
     )
     return rows.order_by("project__name", "project_id")
 
@@ -85,4 +103,5 @@ def _membership(row: Any) -> Membership:
         switched=row.switched,
         over_limit=row.over_limit,
         fleet_views=row.fleet_views if isinstance(row.fleet_views, list) else [],
+        folded_at=row.folded_at,
     )

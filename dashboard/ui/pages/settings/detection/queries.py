@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Max, Min, Q
+from django.db.models import Count, Max, Min, Q
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.fleet.models import WatchedModel
@@ -17,8 +17,14 @@ from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.settings_overrides import LearnedMetric, Value, filter_known
 from dashboard.regressions.judge.warm_up import LearnedWarmUp
 from dashboard.regressions.judging_settings import AUDIT_ACTION
-from dashboard.regressions.models import HealthyPair, LearnedVariance, PlaceboPreview
+from dashboard.regressions.models import (
+    HealthyPair,
+    LearnedVariance,
+    PlaceboPreview,
+    SettingsBacktest,
+)
 from dashboard.regressions.placebo_preview import find_preview
+from dashboard.regressions.settings_backtest import find_backtest
 from dashboard.regressions.settings_resolver import SettingsResolver
 
 CHANGES_SHOWN = 12
@@ -52,6 +58,7 @@ class DetectionData:
     warm_ups: list[ModelWarmUp]
     """The learned warm-up of the models on the page, as far as it is known."""
     preview: PlaceboPreview | None
+    backtest: SettingsBacktest | None
 
 
 def read_detection_data(*, project: Project, model: WatchedModel | None) -> DetectionData:
@@ -64,6 +71,7 @@ def read_detection_data(*, project: Project, model: WatchedModel | None) -> Dete
         else of_project
     )
     pairs = for_project(HealthyPair, project).exclude(taught={})
+    found = pairs.aggregate(count=Count("pk"), first=Min("started_minute"))
     models = list(for_project(WatchedModel, project).order_by("name", "pk")[:MODELS_LISTED])
     return DetectionData(
         project=project,
@@ -73,11 +81,12 @@ def read_detection_data(*, project: Project, model: WatchedModel | None) -> Dete
         of_project=of_project if model else {},
         learned=book.learned(project_id=project.pk),
         learned_at=for_project(LearnedVariance, project).aggregate(at=Max("learned_at"))["at"],
-        pairs=pairs.count(),
-        pairs_since=pairs.aggregate(first=Min("started_minute"))["first"],
+        pairs=found["count"],
+        pairs_since=found["first"],
         changes=_changes(project, model),
         warm_ups=_list_warm_ups(book, models if model is None else [model]),
         preview=find_preview(project=project, model=model),
+        backtest=find_backtest(project=project, model=model),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Case, Count, When
+from django.db.models import Case, Count, OuterRef, Subquery, When
 
 from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
 from dashboard.alerts.services.enqueue import get_time_zone
@@ -61,8 +61,8 @@ class RulesData:
         return clock.now().astimezone(get_time_zone(self.project))
 
 
-def read_rules_data(*, project: Project) -> RulesData:
-    """A fixed number of queries."""
+def read_rules_data(*, project: Project, channels: list[Channel]) -> RulesData:
+    """A fixed number of queries in addition to that for the channels."""
     dead = for_project(Delivery, project).filter(state=DeliveryState.DEAD)
     listed = dead.annotate(outlived=Case(When(OBSOLETE_MESSAGES, then=True), default=False))
     by_channel = dead.values_list("channel_id", "channel__name", "channel__enabled").order_by(
@@ -70,7 +70,7 @@ def read_rules_data(*, project: Project) -> RulesData:
     )
     return RulesData(
         project=project,
-        channels=list(for_project(Channel, project).order_by("name", "pk")),
+        channels=sorted(channels, key=lambda channel: (channel.name, channel.pk)),
         rules=list(
             for_project(Rule, project)
             .select_related("channel", "escalate_to")
@@ -94,3 +94,13 @@ def read_rules_data(*, project: Project) -> RulesData:
         ],
         held=for_project(Delivery, project).filter(state=DeliveryState.HELD).count(),
     )
+
+
+def list_channels_with_last_delivery(*, project: Project) -> list[tuple[Channel, Delivery | None]]:
+    """Channels in order of creation, each with its latest notification."""
+    newest = Delivery.objects.filter(channel=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    channels = list(
+        for_project(Channel, project).annotate(newest=Subquery(newest)).order_by("created_at", "pk")
+    )
+    last = Delivery.objects.in_bulk([channel.newest for channel in channels if channel.newest])
+    return [(channel, last.get(channel.newest)) for channel in channels]
