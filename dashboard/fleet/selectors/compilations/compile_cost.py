@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN, NOTHING_DIFFERS
-from django.db.models import BigIntegerField, F, FloatField, Q, QuerySet, Sum
+from django.db.models import BigIntegerField, F, Q, QuerySet, Sum
 from django.db.models.functions import Cast, Coalesce
 
 from dashboard.common.raw_queries import fetch_rows
@@ -43,7 +43,8 @@ def read_compile_costs(
             VersionProcessHour.objects.filter(**days, **place, compile_seconds__gt=0)
             .values("version_id", "gpu_type", "day")
             .order_by()
-            .values_list("version_id", "gpu_type", "day", Sum("compile_seconds"))
+            .annotate(spent=Sum("compile_seconds"))
+            .values_list("version_id", "gpu_type", "day", "spent")
         )
     ]
     gpu_of, gpus_of = _read_gpus(project_id, first_day)
@@ -83,7 +84,8 @@ def _read_misses(
         .exclude(miss__in=("", NO_EARLIER_RUN, NOTHING_DIFFERS))
         .values("version_id", "instance_id", "day")
         .order_by()
-        .values_list("version_id", "instance_id", "day", Coalesce(Sum("total"), 0.0))
+        .annotate(spent=Coalesce(Sum("total"), 0.0))
+        .values_list("version_id", "instance_id", "day", "spent")
     )
     for version, instance, day, seconds in fetch_rows(rows):
         if instance in gpu_of:
@@ -123,18 +125,15 @@ def _read_calls(
 def _sum_calls(days: dict[str, int]) -> QuerySet[VersionHour, Any]:
     eager = sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0]))
     whole = Q(**dict.fromkeys(EAGER_COLUMNS, 0))
-    sums: QuerySet[VersionHour, Any] = (
-        VersionHour.objects.filter(**days)
-        .values("series_id", "day")
-        .order_by()
-        .values_list(
-            "series_id",
-            "day",
-            Cast(Sum("calls"), BigIntegerField()),
-            Cast(Sum(F("compiled") + F("partial") + eager), BigIntegerField()),
-            Cast(Sum(eager), BigIntegerField()),
-            Sum("latency_sum", filter=whole, output_field=FloatField()),
-            Cast(Sum("latency_count", filter=whole), BigIntegerField()),
-        )
+    columns = {
+        "n": Cast(Sum("calls"), BigIntegerField()),
+        "n_observed": Cast(Sum(F("compiled") + F("partial") + eager), BigIntegerField()),
+        "n_eager": Cast(Sum(eager), BigIntegerField()),
+        "seconds": Sum("latency_sum", filter=whole),
+        "n_timed": Cast(Sum("latency_count", filter=whole), BigIntegerField()),
+    }
+    rows = VersionHour.objects.filter(**days).values("series_id", "day").order_by()
+    sums: QuerySet[VersionHour, Any] = rows.annotate(**columns).values_list(
+        "series_id", "day", *columns
     )
     return sums
