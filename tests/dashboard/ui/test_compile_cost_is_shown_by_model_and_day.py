@@ -108,7 +108,7 @@ def test_an_admin_sets_the_price_and_others_do_not(
 def test_the_page_needs_a_fixed_number_of_queries(
     signed_in: Client, compiled: None, project: Project, django_assert_max_num_queries: object
 ) -> None:
-    for number in range(4):
-        factory.model(project, f"m{number}", [factory.Shape("1", 0.01, 60, 300)], every=60)
+    for place in range(4):
+        factory.model(project, f"m{place}", [factory.Shape("1", 0.01, 60, 300)], every=60)
     with django_assert_max_num_queries(11):  # type: ignore[operator]
         assert signed_in.get(ADDRESS).status_code == 200

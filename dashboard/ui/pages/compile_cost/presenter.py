@@ -32,7 +32,7 @@ class FixRow:
 
 @dataclass(frozen=True)
 class CostView:
-    """The content of the page. `eager` states what is not known about eager calls."""
+    """The content of the page. `eager` counts the eager calls of unknown cost."""
 
     total: str
     parts: str

@@ -43,7 +43,7 @@ _VALUE_KEYS: dict[str, Callable[[FleetRow], Any]] = {
 
 @dataclass(frozen=True)
 class RowGroup:
-    """A group: its name and members in order, of which `shown` are on the page."""
+    """A group: its name and its members in order. `shown` are the members on the page."""
 
     name: str
     members: Sequence[ModelState]
