@@ -40,6 +40,11 @@ class Member(models.Model):
     )
     role = models.CharField(max_length=16, choices=Role.choices)
     created_at = models.DateTimeField()
+    fleet_views = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        help_text="Saved views of the Fleet page: names and queries.",
+    )
 
     class Meta:
         db_table = "project_member"

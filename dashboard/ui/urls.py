@@ -8,9 +8,11 @@ from dashboard.ui.pages.alerts import views as alerts
 from dashboard.ui.pages.alerts import views_exports as alert_exports
 from dashboard.ui.pages.alerts import views_quality as alert_quality
 from dashboard.ui.pages.compare import views as compare
+from dashboard.ui.pages.compile_cost import views as cost
 from dashboard.ui.pages.findings import views as findings
 from dashboard.ui.pages.fleet import views as fleet
 from dashboard.ui.pages.fleet import views_exports as fleet_exports
+from dashboard.ui.pages.fleet import views_saved as fleet_views
 from dashboard.ui.pages.health import views as health
 from dashboard.ui.pages.help import views as help
 from dashboard.ui.pages.instances import views_detail as instance
@@ -40,6 +42,8 @@ urlpatterns: list[URLPattern] = [
     path("health/", health.health_home, name="health_home"),
     path("p/<slug:slug>/health/", health.health, name="health"),
     path("p/<slug:slug>/", fleet.fleet, name="fleet"),
+    path("p/<slug:slug>/views/save/", fleet_views.save_view, name="fleet_view_save"),
+    path("p/<slug:slug>/views/delete/", fleet_views.delete_view, name="fleet_view_delete"),
     path("p/<slug:slug>/fleet.json", fleet_exports.fleet_json, name="fleet_json"),
     path("p/<slug:slug>/fleet.csv", fleet_exports.fleet_csv, name="fleet_csv"),
     path(
@@ -55,6 +59,10 @@ urlpatterns: list[URLPattern] = [
         fleet_period_comparison.fleet_period_comparison_csv,
         name="fleet_weeks_csv",
     ),
+    path("p/<slug:slug>/compile-cost/", cost.compile_cost, name="compile_cost"),
+    path("p/<slug:slug>/compile-cost.json", cost.compile_cost_json, name="compile_cost_json"),
+    path("p/<slug:slug>/compile-cost.csv", cost.compile_cost_csv, name="compile_cost_csv"),
+    path("p/<slug:slug>/compile-cost/price/", cost.compile_cost_price, name="compile_cost_price"),
     path("p/<slug:slug>/search/", search.search, name="search"),
     path("p/<slug:slug>/findings/", findings.findings, name="findings"),
     path("p/<slug:slug>/findings.json", findings.findings_json, name="findings_json"),

@@ -144,6 +144,14 @@ def draw_mark(name: str, css: str = "") -> SafeString:
 
 
 @lru_cache(maxsize=256)
+def place_mark(name: str, x: int, y: int, size: int) -> SafeString:
+    """A filled mark at a place within another drawing, in its units."""
+    inner = mark_safe(MARKS.get(name, _DASHED))
+    text = '<svg x="{}" y="{}" width="{}" height="{}" viewBox="0 0 12 12">{}</svg>'
+    return format_html(text, x, y, size, size, inner)
+
+
+@lru_cache(maxsize=256)
 def draw_line_icon(name: str) -> SafeString:
     """A line icon on a 16 x 16 grid."""
     return format_html(

@@ -35,6 +35,8 @@ class Membership:
     open_alerts: int
     switched: bool
     over_limit: bool
+    fleet_views: list[Any]
+    """The person's saved views of the Fleet page."""
     folded_at: datetime | None
 
     @property
@@ -100,5 +102,6 @@ def _membership(row: Any) -> Membership:
         open_alerts=row.open_alerts,
         switched=row.switched,
         over_limit=row.over_limit,
+        fleet_views=row.fleet_views if isinstance(row.fleet_views, list) else [],
         folded_at=row.folded_at,
     )

@@ -43,6 +43,12 @@ def mark(name: str, css: str = "") -> SafeString:
 
 
 @register.simple_tag
+def placed_mark(name: str, x: int, y: int, size: int) -> SafeString:
+    """A mark at a place within a drawing."""
+    return icons.place_mark(name, x, y, size)
+
+
+@register.simple_tag
 def state_mark(what: str, state: str) -> SafeString:
     """The mark of a state of an alert, a delivery or a worker."""
     return icons.draw_mark(f"{what}-{state}")

@@ -1,23 +1,24 @@
 """Cells of the Fleet table as tags: an included template costs ten times as much, and a fleet has
 hundreds of cells."""
 
-from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
-from urllib.parse import quote
 
 from django import template
 from django.urls import get_script_prefix, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from dashboard.regressions.models import VerdictKind
 from dashboard.ui.charts.sparkline import Spark
-from dashboard.ui.pages.fleet.cells import Cell
-from dashboard.ui.pages.fleet.rows import LiveVersion
-from dashboard.ui.templatetags.badges import version_mark
-from dashboard.vocabulary import numbers
+from dashboard.ui.layout import icons
+from dashboard.ui.pages.fleet.cells import NO_CHANGE, Cell, ColdStartCell
+from dashboard.ui.pages.fleet.rows import FleetRow
+from dashboard.ui.pages.fleet.states import ModelState
 
 register = template.Library()
+CSS = {"drives": "rb", "caution": "wt"}
+ROW_CSS = {VerdictKind.ROLL_BACK.value: "rollback", VerdictKind.WATCH.value: "watch"}
+ABSENT = mark_safe('<span class="dim">no report</span>')
 
 
 @lru_cache(maxsize=4096)
@@ -32,32 +33,142 @@ def address(name: str, *parts: object) -> str:
 
 
 @register.simple_tag
-def figure_cell(cell: Cell, absent: str = "no report") -> SafeString:
-    """A value with its change below, in the colour of its verdict, or the reason for a missing
-    value."""
-    if not cell.text:
-        return format_html('<span class="dim">{}</span>', absent)
-    changed = (
-        format_html('<span class="delta {}">{}</span>', cell.css, cell.change)
-        if cell.css
-        else cell.change
-    )
-    below = (
-        format_html('<span class="sub">{}{}</span>', changed, _detail(cell)) if cell.change else ""
-    )
-    return format_html('<span class="big">{}</span>{}', cell.text, below)
-
-
-def _detail(cell: Cell, tag: str = "span") -> SafeString | str:
-    """Source of the change."""
-    return format_html(' <{0} class="from">{1}</{0}>', tag, cell.detail) if cell.detail else ""
+def row_class(row: FleetRow, silence: object) -> str:
+    """The class of a row by its verdict; `stale` for a verdict on old data."""
+    stale = "stale" if silence or row.state.stale else ""
+    return " ".join(filter(None, (ROW_CSS.get(row.state.kind, "calm"), stale)))
 
 
 @register.simple_tag
-def other_roles(rows: Iterable[Any]) -> list[int]:
-    """Roles beyond the newest version and its predecessor that occur in a sparkline, for the
-    legend."""
-    return sorted({line.role for row in rows for line in row.spark.lines if line.role > 2})
+def verdict_word(kind: str) -> str:
+    """The name of a verdict in lower case."""
+    known = kind in VerdictKind.values
+    return VerdictKind(kind).label.lower() if known else kind.replace("_", " ")
+
+
+@register.simple_tag
+def version_pill(row: FleetRow) -> SafeString:
+    """The version of the row with its share of calls; all live versions for screen readers."""
+    if not row.versions:
+        return mark_safe('<span class="dim">none live</span>')
+    first = row.versions[0]
+    old = (
+        format_html('<span class="vold dim"><bdi>{}</bdi> → </span>', row.old_name)
+        if row.old_name
+        else ""
+    )
+    listed = ", ".join(f"{one.name} {one.share_said}" for one in row.versions)
+    return format_html(
+        '<span class="vpill{}" title="{}">{}{}<bdi class="vname">{}</bdi><span class="sh">{}</span>'
+        '</span><span class="vh">Share of calls: {}</span>',
+        " split" if row.split else "",
+        listed,
+        icons.version_shape(2),
+        old,
+        first.name,
+        first.share_said,
+        listed,
+    )
+
+
+@register.simple_tag
+def change_cell(cell: Cell, called: bool, label: str) -> SafeString:
+    """A change in the colour of its verdict, and below the two values that it was computed from.
+    Another window than that of a verdict is named."""
+    if not cell.text:
+        reason = "no calls now" if called else f"no calls in {label}"
+        return format_html('<span class="dim">{}</span>', reason)
+    window = "" if cell.judged else cell.window.removeprefix("last").strip()
+    below = ", ".join(filter(None, (cell.pair, window)))
+    if not cell.pair:
+        below = ", ".join(filter(None, (cell.change, window)))
+    css = CSS.get(cell.css, "ok")
+    return format_html(
+        '<span class="d {}" title="{}">{}{}</span><span class="pair">{}</span>',
+        css,
+        cell.window,
+        icons.draw_mark("worse") if css != "ok" else "",
+        (cell.change or "0%") if cell.pair else cell.text,
+        below,
+    )
+
+
+@register.simple_tag
+def share_cell(cell: Cell) -> SafeString:
+    """A share, and below its change with the earlier value."""
+    if not cell.text:
+        return ABSENT
+    css = CSS.get(cell.css, "ok")
+    return format_html(
+        '<span class="d {}">{}{}</span><span class="pair">{} {}</span>',
+        css,
+        icons.draw_mark("worse") if css != "ok" else "",
+        cell.text,
+        cell.change,
+        cell.pair if cell.change != NO_CHANGE else "",
+    )
+
+
+@register.simple_tag
+def cold_start_cell(cell: ColdStartCell | None) -> SafeString:
+    """A cold start and its budget; marked if it is near the budget."""
+    if cell is None:
+        return ABSENT
+    return format_html(
+        '<span class="d {}">{}{}</span><span class="pair">{}</span>',
+        "wt" if cell.near else "ok",
+        icons.draw_mark("worse") if cell.near else "",
+        cell.text,
+        f"of {cell.budget}" if cell.budget else "no budget",
+    )
+
+
+@register.simple_tag
+def instances_cell(slug: str, state: ModelState, silence: object) -> SafeString:
+    """The number of instances, of which reporting if some are silent."""
+    if not state.instance_count:
+        return mark_safe('<span class="dim">none</span>')
+    count = str(state.instance_count)
+    if state.reporting_count < state.instance_count:
+        count = f"{state.reporting_count} of {count}"
+    return format_html('<a href="{}">{}</a>', address("instances", slug, state.model.pk), count)
+
+
+@register.simple_tag
+def alerts_cell(slug: str, state: ModelState) -> SafeString:
+    """The unresolved alerts by state."""
+    if not state.alerts:
+        return mark_safe('<span class="dim">none</span>')
+    only = len(state.alerts) == 1
+    href = address("alert", slug, state.alerts[0].number) if only else address("alerts", slug)
+    return format_html(
+        '<a href="{}">{}</a>',
+        href,
+        format_html_join(
+            " ",
+            "<span>{}{}</span>",
+            (
+                (icons.draw_mark(f"alert-{name}"), f"{count} {name}")
+                for name, count in state.standing
+            ),
+        ),
+    )
+
+
+@register.simple_tag
+def detail(title: str, cell: Cell, label: str) -> SafeString | str:
+    """A value of an expanded row with its change and window; empty without a report."""
+    if not cell.text:
+        return ""
+    said = f"{cell.change} {cell.pair}" if cell.change else ""
+    return format_html(
+        '<span>{} {} <span class="dim">{}{}last {}</span></span>',
+        title,
+        cell.text,
+        said,
+        ", " if said else "",
+        label,
+    )
 
 
 @register.simple_tag
@@ -78,53 +189,3 @@ def spark_drawn(spark: Spark, end_css: str = "") -> SafeString:
     return mark_safe(
         "".join(parts)
     )  # The parts are numbers that were formatted here, not user input.
-
-
-@register.simple_tag
-def quantile_cells(p50: Cell, p99: Cell) -> SafeString:
-    """Titles and values of p50 and p99, each with its change."""
-    if not p50.text:
-        return mark_safe('<dt>p50</dt><dd class="dim">no calls now</dd><dd></dd>')
-    return format_html(
-        '<dt>p50</dt><dd class="big">{}</dd><dd><span class="delta {}">{}</span></dd>{}'
-        '<dt>p99</dt><dd>{}</dd><dd><span class="delta {}">{}</span></dd>{}',
-        *(
-            p50.text,
-            p50.css,
-            p50.change,
-            _detail(p50, "dd"),
-            p99.text,
-            p99.css,
-            p99.change,
-            _detail(p99, "dd"),
-        ),
-    )
-
-
-@register.simple_tag
-def live_versions(
-    slug: str, model_id: int, versions: Sequence[LiveVersion], environment: str
-) -> SafeString:
-    """Versions with traffic, each with its share of calls, and a bar of these shares."""
-    asked = f"?env={quote(environment, safe='')}" if environment else ""
-    said = [
-        (one, "no calls" if one.share is None else numbers.percent(one.share)) for one in versions
-    ]
-    listed = (
-        (address("version", slug, model_id, one.id), asked, version_mark(one.role, one.name), share)
-        for one, share in said
-    )
-    drawn = ((one.role, one.x, one.width) for one in versions if one.share)
-    return format_html(
-        '<ul class="adopt">{}<li><svg class="bar" viewBox="0 0 100 6" '
-        'preserveAspectRatio="none" role="img" '
-        'aria-label="Share of calls: {}"><rect class="track" width="100" '
-        'height="6"/>{}</svg></li></ul>',
-        format_html_join(
-            "",
-            '<li><a class="plain" href="{}{}">{}</a><span class="num mid">{}</span></li>',
-            listed,
-        ),
-        ", ".join(f"{one.name} {share}" for one, share in said),
-        format_html_join("", '<rect class="f{}" x="{}" y="0" width="{}" height="6"/>', drawn),
-    )

@@ -55,7 +55,7 @@ def test_forty_silent_models_are_one_banner_and_one_line(
 ) -> None:
     silent_fleet(project, 40)
     text = shown(signed_in, "/p/ranking/")
-    assert text.count('<section class="banner') == 1
+    assert text.count('<section class="silence"') == 1
     assert (
         "160 of 160 instances of the fleet stopped reporting <time" in text
         and "network, dashboard or a deployment?" in text
@@ -78,7 +78,7 @@ def test_the_banner_stays_after_half_an_hour_with_its_alert(
         "12 of 12 instances of the fleet stopped reporting",
     )  # type: ignore[arg-type]
     text = shown(signed_in, "/p/ranking/")
-    assert text.count('<section class="banner') == 1 and '/alerts/7/">Alert A-7</a>' in text
+    assert text.count('<section class="silence"') == 1 and '/alerts/7/">Alert A-7</a>' in text
     assert text.count("1 open</a>") == 0, "the alert of a fleet belongs to no model"
 
 
@@ -88,7 +88,7 @@ def test_one_silent_model_is_a_banner_on_its_own_page_only(
     quiet = factory.model(project, "quiet", [QUIET], every=60)
     for name in ("busy", "busier"):
         factory.model(project, name, [SHAPE], every=60)
-    assert '<section class="banner watch silence"' not in shown(signed_in, "/p/ranking/")
+    assert '<section class="silence"' not in shown(signed_in, "/p/ranking/")
     assert "quiet: 4 of 4 instances stopped reporting" in shown(
         signed_in, f"/p/ranking/models/{quiet.pk}/"
     )
@@ -102,7 +102,8 @@ def test_a_verdict_on_old_data_states_the_age_on_every_page(
     deployment = Deployment.objects.get()
     store_verdict(deployment, kind)
     model = f"/p/ranking/models/{deployment.model_id}"
-    for address in ("/p/ranking/", f"{model}/", f"{model}/versions/{deployment.version_id}/"):
+    fleet = f"/p/ranking/?open={deployment.model_id}"
+    for address in (fleet, f"{model}/", f"{model}/versions/{deployment.version_id}/"):
         assert "stale: last data <time" in shown(signed_in, address), address
     Deployment.objects.update(last_minute=clock.minute_of(clock.unix()) - 2)
     assert "stale: last data" not in shown(signed_in, f"{model}/")

@@ -34,7 +34,7 @@ def test_the_files_have_the_rows_of_each_page(signed_in: Client, alert: Alert) -
     page = signed_in.get("/p/ranking/").content.decode()
     assert (
         models[0]["sentence"]
-        and level(models[0]["p50_seconds"], "s") in page
+        and level(models[0]["changes"][0]["candidate"], "s") in page
         and models[0]["alerts"] == [alert.number]
     )
     assert [row["model"] for row in table(signed_in, "fleet")] == [one["model"] for one in models]

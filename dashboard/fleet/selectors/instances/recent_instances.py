@@ -41,6 +41,7 @@ class RecentInstance(NamedTuple):
     exit_code: int | None
     exit_signal: str
     torch: str
+    gpu: str
     started_at: datetime
     last_seen_at: datetime
     ready_at: datetime | None

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from django.db.models import BigIntegerField, F, FloatField, Q, QuerySet, Sum
+from django.db.models import BigIntegerField, F, FloatField, Q, QuerySet, Sum, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Coalesce, NullIf, Round
 
@@ -88,9 +88,23 @@ def query_call_bins(
 
     A fleet has many more series than versions.
     """
+    step = 60 if window.hourly else 1
+    slot = (F("hour" if window.hourly else "minute") - window.start // step) / (window.bin // step)
+    return _query_calls(series, project_id, window, slot)
+
+
+def query_call_totals(
+    series: dict[str, Any], project_id: int, window: BinnedRange
+) -> QuerySet[Any, Any]:
+    """Return the query of one `CallBin` row for the whole range, in slot 0."""
+    return _query_calls(series, project_id, window, Value(0, BigIntegerField()))
+
+
+def _query_calls(
+    series: dict[str, Any], project_id: int, window: BinnedRange, slot: Any
+) -> QuerySet[Any, Any]:
     table: type[VersionMinute] | type[VersionHour] = VersionHour if window.hourly else VersionMinute
     unit, step = ("hour", 60) if window.hourly else ("minute", 1)
-    slot = (F(unit) - window.start // step) / (window.bin // step)
     rows = (
         filter_slots(table.objects.filter(project_id=project_id, **series), unit, step, window)
         # Text columns last: rows are sorted by these columns, and numbers compare faster.
@@ -185,10 +199,27 @@ def _add_bin(facts: VersionData, row: CallBin, callers: bool) -> None:
 
 
 def query_recent_calls(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, Any]:
-    """Return the query of the last minutes with sketches, for the exact values next to a
-    sparkline."""
+    """Return the query of the last minutes with sketches, for the exact latest values."""
+    return _filter_recent(series, project_id, end).values_list(
+        "series__version_id", "series__region", "calls", "latency", "stalled_count", "stalled"
+    )
+
+
+def query_recent_counts(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, Any]:
+    """Return the query of the calls of the last minutes by version and region, without sketches."""
+    rows = _filter_recent(series, project_id, end)
+    counts: QuerySet[Any, Any] = (
+        rows.values(version=F("series__version_id"), region=F("series__region"))
+        .order_by()
+        .annotate(n=_cast_bigint(Sum("calls")))
+        .values_list("version", "region", "n")
+    )
+    return counts
+
+
+def _filter_recent(series: dict[str, Any], project_id: int, end: int) -> QuerySet[VersionMinute]:
     since = end - RECENT_MINUTES
-    rows = VersionMinute.objects.filter(
+    return VersionMinute.objects.filter(
         project_id=project_id,
         day__gte=since // 1440,
         day__lte=end // 1440,
@@ -197,9 +228,6 @@ def query_recent_calls(series: dict[str, Any], project_id: int, end: int) -> Que
         minute__lte=end,
         **series,
     )
-    return rows.values_list(
-        "series__version_id", "series__region", "calls", "latency", "stalled_count", "stalled"
-    )
 
 
 def add_recent(
@@ -207,8 +235,13 @@ def add_recent(
     rows: Iterable[tuple[Any, ...]],
     regions: dict[int, str],
     models: Mapping[int, int],
+    *,
+    counted: bool = False,
 ) -> None:
-    """Add the recent calls of the regions in `regions`; `models` is the model of each version."""
+    """Add the recent calls of the regions in `regions`; `models` is the model of each version.
+
+    With `counted`, the number of calls is known already.
+    """
     packed: dict[int, list[bytes | None]] = defaultdict(list)
     shown = [row for row in rows if regions.get(row[0]) == row[1]]
     silent = {
@@ -217,7 +250,7 @@ def add_recent(
         if calls and stalled_count is None
     }
     for version, _, calls, sketch, _, stalled in shown:
-        versions[version].recent_calls += calls
+        versions[version].recent_calls += 0 if counted else calls
         packed[version] += [sketch] if models.get(version) in silent else [sketch, stalled]
     for version, merged in zip(packed, merge_packed_groups(packed.values()), strict=True):
         versions[version].recent = merged

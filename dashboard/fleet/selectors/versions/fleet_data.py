@@ -111,3 +111,5 @@ class FleetData:
     instances: list[RecentInstance]
     environments: list[str]
     """All environments with a deployment, past or present."""
+    model_of: dict[int, int]
+    """Model by version."""

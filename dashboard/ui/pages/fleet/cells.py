@@ -7,30 +7,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
+from dashboard.fleet.selectors.versions.fleet_calls import RECENT_MINUTES
 from dashboard.fleet.selectors.versions.fleet_data import VersionData
 from dashboard.regressions.stored_evidence import NO_VALUE, Change
 from dashboard.ui.layout.change_rows import ChangeRow, find_metric_row
 from dashboard.vocabulary import numbers
 
 NEAR_BUDGET_RATIO = 0.85
+NO_CHANGE = "no change"
 
 
 @dataclass(frozen=True)
 class Cell:
     """A value as text; `text` is empty without a report. `css` marks a change with a worse verdict.
 
-    `detail` names the reference of the change. `value`, `known` and `base` are numbers: the value
-    of this version, a bound if there is no value, and the value of the earlier version in the same
-    window. `judged` is the stored row if the change comes from a verdict."""
+    `pair` are the two values of the change, or the earlier value, and `window` their time. `value`,
+    `known` and `base` are numbers: the value of this version, a bound if there is no value, and the
+    value of the earlier version in the same window. `judged` is the stored row if the change comes
+    from a verdict."""
 
     text: str
     change: str = ""
     css: str = ""
-    detail: str = ""
+    pair: str = ""
+    window: str = ""
     value: float | None = None
     known: QuantileBound | None = None
     base: float | None = None
     judged: Change | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """The relative change, for the order of rows; None if it is unknown."""
+        if self.judged is not None:
+            return self.judged.change
+        return self.value / self.base - 1 if self.value is not None and self.base else None
 
 
 @dataclass(frozen=True)
@@ -47,52 +58,67 @@ class ColdStartCell:
     base: float | None = None
 
 
+def find_judged(evidence: Sequence[ChangeRow], quantile: float, region: str) -> ChangeRow | None:
+    """The evaluated change of p50 or p99 with two values; the change of GPU time if only that is
+    known."""
+    name = f"p{quantile * 100:.0f}"
+    row = find_metric_row(evidence, name, f"gpu_{name}", region=region)
+    return row if row is not None and row.frozen.change_said != NO_VALUE else None
+
+
 def build_quantile_cell(
     newest: VersionData, quantile: float, evidence: Sequence[ChangeRow], older: VersionData | None
 ) -> Cell:
-    """p50 or p99 of the last minutes with the change of the same region: the evaluated change if
-    there is one, else the current difference. A bound has only the evaluated bound as its
-    change."""
+    """p50 or p99 with its change in the same region: the evaluated change if there is one, else
+    the difference of the last minutes. A bound has only the evaluated bound as its change."""
     value, known = newest.recent.quantile(quantile), find_quantile_bound(newest.recent, quantile)
-    if value is None and known is None:
-        return Cell("")
     same = older if older and older.region == newest.region else None
     base = same.recent.quantile(quantile) if same else None
-    text, mean = (
-        (numbers.duration(value), "")
-        if value is not None
-        else (numbers.bound(known.bound), numbers.mean(known.mean))
-        if known
-        else ("", "")
-    )
-    name = f"p{quantile * 100:.0f}"
-    row = find_metric_row(evidence, name, f"gpu_{name}", region=newest.region)
-    if (
-        row is not None
-        and row.frozen.change_said != NO_VALUE
-        and (value is not None or row.frozen.bounded)
-    ):
-        frozen = row.frozen
-        said = f"{frozen.baseline_said} to {frozen.candidate_said}"
-        detail = ", ".join(
-            part
-            for part in (
-                said,
-                frozen.window_said,
-                "GPU time" if frozen.metric.startswith("gpu_") else "",
-            )
-            if part
+    row = find_judged(evidence, quantile, newest.region)
+    if row is not None and (known is None or value is not None or row.frozen.bounded):
+        return _judged_cell(row, value, known, base)
+    recent = format_window(RECENT_MINUTES)
+    if value is None:
+        return (
+            Cell(numbers.bound(known.bound), numbers.mean(known.mean), window=recent, known=known)
+            if known
+            else Cell("")
         )
-        return Cell(text, frozen.change_said, row.css, detail, value, known, base, frozen)
-    if value is None or base is None:
-        return Cell(text, mean, value=value, known=known, base=base)
-    return Cell(
-        text,
-        numbers.difference(value, base, "s"),
-        detail=f"from {numbers.duration(base)}",
-        value=value,
-        base=base,
+    text = numbers.duration(value)
+    if base is None:
+        return Cell(text, window=recent, value=value, known=known, base=base)
+    change = numbers.difference(value, base, "s")
+    pair = join_pair(numbers.duration(base), text)
+    return Cell(text, change, pair=pair, window=recent, value=value, base=base)
+
+
+def _judged_cell(
+    row: ChangeRow, value: float | None, known: QuantileBound | None, base: float | None
+) -> Cell:
+    frozen = row.frozen
+    window = ", ".join(
+        part
+        for part in (
+            frozen.window_said,
+            "GPU time" if frozen.metric.startswith("gpu_") else "",
+        )
+        if part
     )
+    pair = join_pair(frozen.baseline_said, frozen.candidate_said)
+    text = numbers.duration(value) if value is not None else frozen.candidate_said
+    return Cell(text, frozen.change_said, row.css, pair, window, value, known, base, frozen)
+
+
+def join_pair(before: str, after: str) -> str:
+    """Two values, the unit once if it is the same: "19.3 → 25.3 ms"."""
+    value, _, unit = before.partition(numbers.SPACE)
+    same = unit and numbers.SPACE not in unit and after.partition(numbers.SPACE)[2] == unit
+    return f"{value if same else before} → {after}"
+
+
+def format_window(minutes: int) -> str:
+    """The newest minutes as text."""
+    return f"last{numbers.SPACE}{minutes}{numbers.SPACE}min"
 
 
 def share_cell(
@@ -106,7 +132,12 @@ def share_cell(
         return Cell(numbers.percent(value), value=value)
     change, css = _moved(value, base, "share", row)
     return Cell(
-        numbers.percent(value), change, css, f"from {numbers.percent(base)}", value, base=base
+        numbers.percent(value),
+        change,
+        css,
+        f"from {numbers.percent(base)}",
+        value=value,
+        base=base,
     )
 
 
@@ -132,7 +163,8 @@ def peak_cell(value: int | None, base: int | None, evidence: Sequence[ChangeRow]
     if not base:
         return Cell(numbers.size(value), value=value)
     change, css = _moved(value, base, "bytes", row)
-    return Cell(numbers.size(value), change, css, f"from {numbers.size(base)}", value, base=base)
+    said = f"from {numbers.size(base)}"
+    return Cell(numbers.size(value), change, css, said, value=value, base=base)
 
 
 def _moved(value: float, base: float, unit: str, row: ChangeRow | None) -> tuple[str, str]:
@@ -140,4 +172,4 @@ def _moved(value: float, base: float, unit: str, row: ChangeRow | None) -> tuple
     regardless of the verdict."""
     said = numbers.difference(value, base, unit)
     same = not said or said.removesuffix("%").split(numbers.SPACE)[0] == "0"
-    return ("no change", "") if same else (said, row.css if row else "")
+    return (NO_CHANGE, "") if same else (said, row.css if row else "")

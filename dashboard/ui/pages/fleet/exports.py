@@ -60,7 +60,7 @@ COLUMNS = (
         *VALUES,
     ),
     *(f"{name}_judged_{field}" for name in LATENCIES for field in JUDGED),
-    *("instances", "alerts", "last_known_at", "stale_minutes"),
+    *("instances", "alerts", "last_known_at", "stale_minutes", "gpus", "since"),
 )
 
 
@@ -78,18 +78,20 @@ def serialize_fleet_row(row: FleetRow) -> dict[str, Any]:
     """One model. `changes` come from the stored verdict: each has both values, the unit and the
     window in minutes."""
     return {
-        "model": row.model.name,
-        "verdict": row.kind,
-        "sentence": row.sentence,
-        "environments": row.environments,
+        "model": row.state.model.name,
+        "verdict": row.state.kind,
+        "sentence": row.state.sentence,
+        "environments": row.state.environments,
         "versions": [{"name": one.name, "call_share": one.share} for one in row.versions],
         "region": row.region or None,
         **_values(row),
         "changes": [serialize_change(one.frozen) for one in row.evidence],
-        "judged_until": _at(row.verdict.minute + 1) if row.verdict else None,
-        "instances": {group.state.value: group.count for group in row.instances},
-        "alerts": [alert.number for alert in row.alerts],
-        **_ages(row.verdict),
+        "judged_until": _at(row.state.verdict.minute + 1) if row.state.verdict else None,
+        "instances": {group.state.value: group.count for group in row.state.instances},
+        "alerts": [alert.number for alert in row.state.alerts],
+        **_ages(row.state.verdict),
+        "gpus": row.state.gpus,
+        "since": row.state.since.isoformat() if row.state.since else None,
     }
 
 
@@ -120,6 +122,8 @@ def fleet_cells(row: FleetRow) -> list[Any]:
         _joined(map(str, told["alerts"])),
         told["last_known_at"],
         told["stale_minutes"],
+        _joined(told["gpus"]),
+        told["since"],
     ]
 
 

@@ -1,4 +1,4 @@
-"""The two lists below the Fleet table: activity and blind spots."""
+"""The two lists next to the Fleet table: activity and blind spots."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dashboard.fleet.selectors.instances.instance_states import (
 from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
 from dashboard.fleet.selectors.versions.fleet_data import BinnedRange, FleetData
 from dashboard.regressions.models import Verdict, VerdictKind
-from dashboard.ui.layout.change_rows import list_not_compared
-from dashboard.ui.pages.fleet.rows import FleetRow, States
+from dashboard.ui.pages.fleet.rows import FleetRow
+from dashboard.ui.pages.fleet.states import States
 from dashboard.vocabulary import numbers
 
-SHOWN = 8
+SHOWN = 12
 MODELS_LISTED = 3
 """Maximum number of models with their own line per kind of blind spot; more models share one
 line."""
@@ -72,19 +72,20 @@ def list_changes(
 
 
 def list_blind_spots(
-    *, rows: Sequence[FleetRow], instances: Sequence[RecentInstance], states: States
+    *, rows: Sequence[FleetRow], facts: FleetData, instance_states: States
 ) -> list[BlindSpot]:
-    """Silent, failed and blind instances by model, then calls without a comparison."""
-    names = {row.model.pk: row.model.name for row in rows}
+    """Silent, failed and blind instances by model, then calls of the shown models without a
+    comparison."""
+    names = {model.pk: model.name for model in facts.models}
     silent: dict[int, list[RecentInstance]] = defaultdict(list)
     blind: dict[int, list[RecentInstance]] = defaultdict(list)
     failed: dict[int, list[RecentInstance]] = defaultdict(list)
-    for instance in instances:
+    for instance in facts.instances:
         if instance.model_id not in names:
             continue
-        if states[instance.pk] == InstanceState.SILENT:
+        if instance_states[instance.pk] == InstanceState.SILENT:
             silent[instance.model_id].append(instance)
-        elif states[instance.pk] == InstanceState.ENDED:
+        elif instance_states[instance.pk] == InstanceState.ENDED:
             if has_failed(instance):
                 failed[instance.model_id].append(instance)
         elif list_missing_capabilities(instance):
@@ -93,9 +94,10 @@ def list_blind_spots(
     found += _by_model(names, failed, _failed, "ended with an error or were killed")
     found += _by_model(names, blind, _blind, "do not report compilations")
     for row in rows:
-        for share, why in list_not_compared(row.verdict.evidence)[:1] if row.verdict else []:
-            found.append(BlindSpot("not_enough_data", f"{share} of {row.model.name}'s calls", why))
-    return found
+        for share, why in row.not_compared[:1]:
+            subject = f"{share} of {row.state.model.name}'s calls"
+            found.append(BlindSpot("not_enough_data", subject, why))
+    return found[:SHOWN]
 
 
 def _verdict_change(verdict: Verdict) -> FleetChange:

@@ -1,25 +1,33 @@
 """Verdicts, changes, acceptances and open alerts for the Fleet page: at most four queries for any
 fleet."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from dashboard.alerts.current_verdict import annotate_open_alert, apply_open_alerts
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
+from dashboard.common.raw_queries import fetch_rows
+from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 from dashboard.vocabulary.severity import rank_severity
 
-CHANGES_SHOWN = 12
+COLUMNS = (
+    *("id", "project_id", "deployment_id", "baseline_id", "kind", "previous_kind", "sentence"),
+    *("cause", "minute", "since_minute", "created_at", "current"),
+)
+"""Columns of a verdict without its evidence, which is a hundred times as large."""
 
 
 @dataclass
 class FleetVerdicts:
     """Current verdicts of deployments that are live or have an open alert, and verdict changes
-    since the start of the range."""
+    since the start of the range, newest first. The evidence is not read yet."""
 
     current: dict[int, Verdict]
     changes: Sequence[Verdict]
@@ -28,32 +36,23 @@ class FleetVerdicts:
 
 
 def read_fleet_verdicts(
-    *, project_id: int, start_minute: int, environment: str = "", alerts: bool = True
+    *,
+    project_id: int,
+    start_minute: int,
+    deployments: Iterable[Deployment],
+    environment: str = "",
+    alerts: bool = True,
 ) -> FleetVerdicts:
-    """Current verdicts of live deployments by deployment, and verdict changes in the range, newest
-    first.
+    """Current verdicts of these deployments, and their verdict changes in the range; one query.
 
     `alerts` states whether the project has an open alert."""
-    of_live = Q(deployment__ended_minute=None)
-    if alerts:
-        of_live |= Q(deployment__in=query_open_alerts(project_id=project_id).values("deployment"))
-    live = Q(current=True) & of_live
-    changed = (
-        Q(created_at__gte=clock.at_minute(start_minute))
-        & ~Q(kind=F("previous_kind"))
-        & ~Q(previous_kind="", kind=VerdictKind.NOT_ENOUGH_DATA)
-    )
-    rows = Verdict.objects.filter(live | changed, project_id=project_id)
-    if environment:
-        rows = rows.filter(deployment__environment=environment)
-    choices = BaselineChoice.objects.filter(
-        version=OuterRef("deployment__version"), environment=OuterRef("deployment__environment")
-    )
-    rows = rows.annotate(accepted=Exists(choices.filter(kind="accept")))
-    rows = (annotate_open_alert(rows) if alerts else rows).select_related(
-        "deployment__version", "deployment__model", "baseline__version"
-    )
-    found = list(rows.order_by("-created_at", "-pk"))
+    known = {one.pk: one for one in deployments}
+    rows = _filter_verdicts(project_id, start_minute, environment, alerts)
+    found = [
+        _build_verdict(row, known)
+        for row in fetch_rows(rows)
+        if row[COLUMNS.index("deployment_id")] in known
+    ]
     since = clock.at_minute(start_minute)
     current = [
         row
@@ -62,15 +61,61 @@ def read_fleet_verdicts(
     ]
     return FleetVerdicts(
         current={row.deployment_id: row for row in apply_open_alerts(current)},
-        changes=[row for row in found if _is_change(row, since)][:CHANGES_SHOWN],
+        changes=[row for row in found if _is_change(row, since)],
         accepted={row.deployment_id for row in found if getattr(row, "accepted", False)},
     )
+
+
+def query_evidence(verdict_ids: Iterable[int]) -> QuerySet[Verdict, Any]:
+    """The query of the evidence of some verdicts, as text: for one query together with others."""
+    rows = Verdict.objects.filter(pk__in=list(verdict_ids)).order_by()
+    texts: QuerySet[Verdict, Any] = rows.annotate(told=Cast("evidence", TextField())).values_list(
+        "pk", "told"
+    )
+    return texts
+
+
+def _filter_verdicts(
+    project_id: int, start_minute: int, environment: str, alerts: bool
+) -> QuerySet[Verdict, Any]:
+    of_live = Q(deployment__ended_minute=None)
+    if alerts:
+        of_live |= Q(deployment__in=query_open_alerts(project_id=project_id).values("deployment"))
+    changed = (
+        Q(created_at__gte=clock.at_minute(start_minute))
+        & ~Q(kind=F("previous_kind"))
+        & ~Q(previous_kind="", kind=VerdictKind.NOT_ENOUGH_DATA)
+    )
+    rows = Verdict.objects.filter(Q(current=True) & of_live | changed, project_id=project_id)
+    if environment:
+        rows = rows.filter(deployment__environment=environment)
+    choices = BaselineChoice.objects.filter(
+        version=OuterRef("deployment__version"), environment=OuterRef("deployment__environment")
+    )
+    rows = rows.annotate(accepted=Exists(choices.filter(kind="accept")))
+    extra = ("accepted", "open_alert") if alerts else ("accepted",)
+    rows = annotate_open_alert(rows) if alerts else rows
+    listed: QuerySet[Verdict, Any] = rows.order_by("-created_at", "-pk").values_list(
+        *COLUMNS, *extra
+    )
+    return listed
+
+
+def _build_verdict(row: Sequence[Any], known: Mapping[int, Deployment]) -> Verdict:
+    one = Verdict.from_db("default", COLUMNS, row[: len(COLUMNS)])
+    one.deployment, one.baseline = known[one.deployment_id], known.get(one.baseline_id or 0)
+    one.accepted = bool(row[len(COLUMNS)])  # type: ignore[attr-defined]
+    one.open_alert = row[len(COLUMNS) + 1] if len(row) > len(COLUMNS) + 1 else None  # type: ignore[attr-defined]
+    return one
 
 
 def list_open_alerts(*, project_id: int) -> list[Alert]:
     """Unresolved alerts, newest first."""
     return list(
-        query_open_alerts(project_id=project_id).select_related("deployment").order_by("-opened_at")
+        query_open_alerts(project_id=project_id)
+        .defer("ran_on")
+        .select_related("deployment")
+        .order_by("-opened_at")
     )
 
 

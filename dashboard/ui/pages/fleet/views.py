@@ -1,6 +1,7 @@
 """The Fleet page: current state of all models."""
 
-from collections import Counter
+from __future__ import annotations
+
 from typing import Any
 
 from django.http import HttpResponse
@@ -8,33 +9,31 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from dashboard.alerts.models import AlertCause
 from dashboard.common import clock
-from dashboard.fleet.selectors.instances.instance_states import instance_state
 from dashboard.fleet.selectors.instances.silences import find_silences
-from dashboard.fleet.selectors.versions.fleet_page import read_fleet
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.paging import paginate
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
-from dashboard.ui.http.time_range import (
-    RANGE_PRESETS,
-    build_window,
-    read_range_preset,
-    replace_query,
-)
+from dashboard.ui.http.time_range import RANGE_PRESETS, read_range_preset, replace_query
 from dashboard.ui.layout.silence_banner import silence_banner
+from dashboard.ui.pages.fleet.content import FleetContent, read_content, read_rows
+from dashboard.ui.pages.fleet.deployments import build_fleet_lane
+from dashboard.ui.pages.fleet.filters import MAX_LENGTH, list_chips
 from dashboard.ui.pages.fleet.notes import list_blind_spots, list_changes
-from dashboard.ui.pages.fleet.queries import list_open_alerts, read_fleet_verdicts
-from dashboard.ui.pages.fleet.rows import fleet_rows
+from dashboard.ui.pages.fleet.order import GROUPS, PAGE_SIZE, RowGroup, columns, cut_page
+from dashboard.ui.pages.fleet.saved_views import list_saved_views
 from dashboard.ui.pages.kill_switch.queries import list_live_kill_switches
 from dashboard.vocabulary.severity import VERDICTS_BY_URGENCY
+
+MAX_OPEN = 50
 
 
 @require_safe
 @project_page()
 def fleet(request: ProjectRequest) -> HttpResponse:
     """One row per model, most urgent first. The page polls the part that changes."""
-    context = fleet_content(request)
+    context = _build_context(request)
     part = render_to_string("ui/fleet/live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
@@ -42,72 +41,102 @@ def fleet(request: ProjectRequest) -> HttpResponse:
     return mark_uncached(render(request, "ui/fleet/page.html", frame))
 
 
-def fleet_content(request: ProjectRequest) -> dict[str, Any]:
-    chosen = read_range_preset(request.GET)
-    window, now = build_window(chosen), clock.now()
-    project, environment = request.project, request.GET.get("env", "")
-    facts = read_fleet(project=project, window=window, environment=environment)
-    any_alert = bool(request.membership.open_alerts)
-    said = read_fleet_verdicts(
-        project_id=project.pk, start_minute=window.start, environment=environment, alerts=any_alert
+def _build_context(request: ProjectRequest) -> dict[str, Any]:
+    content, chosen = read_content(request), read_range_preset(request.GET)
+    matching = content.matching
+    page = paginate(request.GET, total=len(matching), size=PAGE_SIZE)
+    shown = cut_page(content.groups, page.first, page.size)
+    rows = read_rows(content, [one for group in shown for one in group.shown])
+    lane, changed = build_fleet_lane(
+        request.project.slug, content.states, content.said, content.window
     )
-    states = {one.pk: instance_state(one, now) for one in facts.instances}
-    alerts = list_open_alerts(project_id=project.pk) if any_alert else []
-    of_models = [alert for alert in alerts if alert.cause != AlertCause.FLEET_SILENCE]
-    rows = fleet_rows(
-        facts=facts,
-        said=said,
-        alerts=of_models,
-        window=window,
-        states=states,
-        everywhere=not environment,
+    silence = silence_banner(
+        find_silences(content.facts.instances, clock.now()).fleet, content.alerts
     )
-    shown = [row for row in rows if row.kind == request.GET.get("verdict", row.kind)]
     return {
-        "project": project,
-        "rows": shown,
-        "counts": _counts(request, [row.kind for row in rows]),
-        "total": len(rows),
-        "all_models_query": replace_query(request.GET, verdict=""),
-        "any_model": bool(facts.models),
-        "environment": environment,
+        "project": request.project,
+        "groups": _group_rows(request, content, shown),
+        "grouped": content.group in GROUPS,
+        "heads": content.order.heads(request.GET, columns(chosen.label)),
+        "page": page,
+        "total": len(content.states),
+        "matching": len(matching),
+        "counts": _counts(request, content),
+        "all_models_query": replace_query(request.GET, verdict="", page=""),
+        "clear_query": replace_query(request.GET, verdict="", q="", env="", page=""),
+        "any_model": bool(content.facts.models),
+        "environment": content.environment,
+        "chips": list_chips(request.GET, content.terms, content.environment),
         "chosen": chosen,
-        "silence": silence_banner(find_silences(facts.instances, now).fleet, alerts),
-        "window": window,
-        "changes": list_changes(facts=facts, verdicts=said.changes, window=window),
-        "unseen": list_blind_spots(rows=rows, instances=facts.instances, states=states),
+        "silence": silence,
+        "environments": content.facts.environments,
+        "lane": lane,
+        "changed_models": changed,
+        "changes": list_changes(
+            facts=content.facts, verdicts=content.said.changes, window=content.window
+        ),
+        "unseen": list_blind_spots(
+            rows=rows, facts=content.facts, instance_states=content.instance_states
+        ),
         "verdict": request.GET.get("verdict", ""),
-        "switches": list_live_kill_switches(project_id=project.pk, environment=environment)
+        "switches": list_live_kill_switches(
+            project_id=request.project.pk, environment=content.environment
+        )
         if request.membership.switched
         else [],
-        "environments": [
-            (name, replace_query(request.GET, env=name), name == environment)
-            for name in facts.environments
-        ],
     }
 
 
-def _counts(request: ProjectRequest, kinds: list[str]) -> list[dict[str, Any]]:
-    counts = Counter(kinds)
+def _group_rows(
+    request: ProjectRequest, content: FleetContent, shown: list[RowGroup]
+) -> list[dict[str, Any]]:
+    """The groups of the page; each row with whether its sentence is open, and the address that
+    opens or closes it."""
+    asked = request.GET.get("open", "").split(",")[:MAX_OPEN]
+    opened = [int(text) for text in asked if text.isascii() and text.isdecimal()]
+    found = []
+    for group in shown:
+        rows = []
+        for state in group.shown:
+            pk = state.model.pk
+            kept = [one for one in opened if one != pk] + ([] if pk in opened else [pk])
+            toggle = replace_query(request.GET, open=",".join(map(str, kept)))
+            rows.append((content.rows[pk], state.urgent or pk in opened, toggle))
+        found.append({"group": group, "rows": rows})
+    return found
+
+
+def _counts(request: ProjectRequest, content: FleetContent) -> list[dict[str, Any]]:
     return [
         {
             "kind": kind.value,
-            "count": counts[kind.value],
+            "count": content.counts[kind.value],
             "label": kind.label.lower(),
             "current": request.GET.get("verdict") == kind.value,
-            "query": replace_query(request.GET, verdict=kind.value),
+            "query": replace_query(request.GET, verdict=kind.value, page=""),
         }
         for kind in map(VerdictKind, VERDICTS_BY_URGENCY)
     ]
 
 
 def _controls(request: ProjectRequest) -> dict[str, Any]:
-    chosen = read_range_preset(request.GET)
+    query, chosen = request.GET, read_range_preset(request.GET)
+    kept = ("verdict", "sort", "range")
     return {
         "ranges": [
-            (one.label, replace_query(request.GET, range=one.key), one == chosen)
+            (one.label, replace_query(query, range=one.key), one.key, one == chosen)
             for one in RANGE_PRESETS
         ],
-        "all_environments_query": replace_query(request.GET, env=""),
         "kinds": VerdictKind,
+        "filter_text": query.get("q", "")[:MAX_LENGTH],
+        "max_length": MAX_LENGTH,
+        "kept": [(name, query[name]) for name in kept if query.get(name)],
+        "group_options": [
+            ("", "No group", query.get("group", "") not in GROUPS),
+            *(
+                (key, f"Group: {noun}", query.get("group") == key)
+                for key, (noun, _) in GROUPS.items()
+            ),
+        ],
+        **list_saved_views(request),
     }

@@ -36,11 +36,9 @@ GLOSSARY: dict[str, GlossaryEntry] = {
     ),
     "fleet_latency": GlossaryEntry(
         "Latency",
-        "Values of the last 15 min for the region with the most call time. For an evaluated "
-        "version, the change comes from its verdict, with both values in the matched minutes "
-        "and the number of these minutes. Other changes compare the last 15 min of both "
-        "versions. The sparkline is an estimate: each point is the mean p50 or p99 of its "
-        "minutes, weighted by calls.",
+        "Change of the region with the most call time, and below both values. For an evaluated "
+        "version, the change and the values come from its verdict, in the matched minutes. Other "
+        "changes compare the last 15 min of both versions.",
     ),
     "p95": GlossaryEntry(
         "p95", "95 of 100 calls were faster. Computed from the same sketches as p50."

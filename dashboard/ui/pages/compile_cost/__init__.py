@@ -1,0 +1,1 @@
+"""Compile cost of the fleet."""
