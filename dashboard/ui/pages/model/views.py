@@ -32,6 +32,7 @@ from dashboard.ui.http.time_range import (
 )
 from dashboard.ui.layout.silence_banner import SilenceBanner, silence_banner
 from dashboard.ui.pages.kill_switch.queries import list_live_kill_switches
+from dashboard.ui.pages.model.last_week import Place, read_last_week, shift_window
 from dashboard.ui.pages.model.presenter import ModelPage, model_page, tabulate_charts
 from dashboard.ui.pages.model.queries import (
     MAX_VERSIONS_LISTED,
@@ -65,6 +66,8 @@ def model_json(request: ProjectRequest, model_id: int) -> HttpResponse:
         return mark_uncached(
             HttpResponse(status=204, headers={} if page.silent else {"HX-Refresh": "true"})
         )
+    if request.GET.get("week"):
+        return respond_json(request, _read_last_week(page))
     return respond_json(request, _build_charts(page))
 
 
@@ -149,6 +152,19 @@ def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, TimeRange]
 
 def _order(query: QueryDict, *, whole: bool) -> Order:
     return Order.read(query, versions_columns(whole=whole), "usual", name="vsort")
+
+
+def _read_last_week(page: ModelPage) -> dict[str, Any]:
+    """The charts seven days earlier, of the versions that ran then."""
+    facts = page.facts
+    window = shift_window(facts.asked.window)
+    ids = [
+        deployment.version_id
+        for deployment in facts.standing.deployments
+        if deployment.started_minute < window.last and deployment.last_minute >= window.first
+    ]
+    place = Place(facts.standing.environment, facts.region, list(dict.fromkeys(ids)))
+    return read_last_week(facts.model, place, window, page.clock)
 
 
 def _build_charts(page: ModelPage) -> dict[str, Any]:
