@@ -27,7 +27,7 @@ export function placeLabels(marks, width) {
     const found = forms.flatMap((form) => sides.map((where) => ({ text: form, side: where }))).find((form) => {
       const length = form.text.length * PER_LETTER;
       const box = form.side === "left" ? [x - GAP - length, x - GAP] : [x + GAP, x + GAP + length];
-      const free = box[0] >= -40 && box[1] <= width && taken.every((other, j) => j === i || !overlaps(box, other));
+      const free = box[0] >= 0 && box[1] <= width && taken.every((other, j) => j === i || !overlaps(box, other));
       if (free) taken.push(box);
       return free;
     });

@@ -48,16 +48,22 @@ function logAxis(known) {
   const positive = known.filter((value) => value > 0);
   if (!positive.length) return axis([0, 1]);
   const [least, most] = [Math.min(...positive), Math.max(...positive)];
-  const ends = [10 ** Math.floor(Math.log10(least)), 10 ** Math.ceil(Math.log10(most * 1.0001))];
-  const candidates = [];
-  for (let power = ends[0]; power <= ends[1] * 1.0001; power *= 10)
-    candidates.push(power, 2 * power, 5 * power);
-  const round = candidates.map((value) => Number(value.toPrecision(12)));
-  const low = Math.max(...round.filter((value) => value <= least));
-  const high = Math.min(...round.filter((value) => value >= most && value > low));
-  let ticks = round.filter((value) => value >= low && value <= high);
-  while (ticks.length > MOST_TICKS + 2)
-    ticks = ticks.filter((value, i) => i === 0 || i === ticks.length - 1 || i % 2 === 0);
+  const [from, to] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))];
+  const round = (factors) => {
+    const found = [];
+    for (let power = from - 1; power <= to + 1; power += 1)
+      for (const factor of factors) found.push(Number((factor * 10 ** power).toPrecision(12)));
+    return found;
+  };
+  const [low, high] = [
+    Math.max(...round([1, 2, 5]).filter((value) => value <= least)),
+    Math.min(...round([1, 2, 5]).filter((value) => value > most)),
+  ];
+  const choices = [[1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1]].map(
+    (factors) => round(factors).filter((value) => value > low && value < high)
+  );
+  const inner = choices.find((values) => values.length <= MOST_TICKS) ?? [];
+  const ticks = [low, ...inner, high];
   const width = Math.log(high / low);
   return { low, high, ticks, cut: true, at: (value) => (value > 0 ? Math.log(value / low) / width : null) };
 }

@@ -10,6 +10,7 @@ const WIDE = 1000;
 const GUTTER = 44;
 const ABOVE = 18;
 const BELOW = 20;
+const NARROW = 300; // a plot without room for words next to its lines
 
 const deployed = (mark) => mark.kind === "deployment" || mark.kind === "posted";
 
@@ -94,6 +95,7 @@ function onset(plot, mark, { share, foot }, width) {
     class: `onsetf${caution ? " caution" : ""}`, x: percent(from), y: ABOVE, height: foot - ABOVE,
     width: (to - from) * width < 3 ? 3 : percent(to - from),
   }));
+  if (width < NARROW) return;
   const before = to * width + 40 > width;
   plot.append(node(
     "text", { class: `${caution ? "wt" : "rb"} ${before ? "end" : ""}`, x: percent(before ? from : to),
@@ -131,7 +133,7 @@ function drawBudget(plot, chart, { y }) {
   if (level === null) return;
   plot.append(
     node("line", { class: "budget", x1: 0, x2: "100%", y1: level, y2: level }),
-    node("text", { class: "wt", x: 2, y: level - 4 }, `budget ${figure(chart.budget)} s`)
+    node("text", { class: "wt", x: 2, y: level < ABOVE + 14 ? level + 12 : level - 4 }, `budget ${figure(chart.budget)} s`)
   );
 }
 

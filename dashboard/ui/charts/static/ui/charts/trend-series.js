@@ -33,6 +33,12 @@ export function connectLegend(legend, view, { address, charts, redraw }) {
   const toggles = [...legend.querySelectorAll("[data-toggle]")];
   const press = (button, on) => button.setAttribute("aria-pressed", String(on));
 
+  function leave(button, reason) {
+    press(button, false);
+    write("overlay", "");
+    note.textContent = reason;
+  }
+
   async function showWeek(button, on) {
     note.textContent = "";
     press(button, on);
@@ -43,11 +49,9 @@ export function connectLegend(legend, view, { address, charts, redraw }) {
       try {
         const found = await fetchWeek(address(), charts());
         if (read("overlay") === "week") view.week = found;
-        if (!Object.keys(found).length) note.textContent = "No data for the same time last week.";
+        if (!Object.keys(found).length) leave(button, "No data for the same time last week.");
       } catch {
-        press(button, false);
-        write("overlay", "");
-        note.textContent = "Last week did not load. Try again.";
+        leave(button, "Last week did not load. Try again.");
       }
       button.removeAttribute("aria-busy");
     }
