@@ -53,6 +53,7 @@ def model(request: ProjectRequest, model_id: int) -> HttpResponse:
     regions = [
         Choice(name, replace_query(request.GET, region=name), name == page.facts.region)
         for name in page.facts.regions
+        if len(page.facts.regions) > 1
     ]
     context = _context(request, page, replace(header, regions=regions))
     return mark_uncached(render(request, "ui/model/page.html", context))
