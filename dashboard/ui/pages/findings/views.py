@@ -27,10 +27,10 @@ from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.paging import paginate, read_page_number
 from dashboard.ui.http.sortable_table import Column, Order
 from dashboard.ui.http.time_range import replace_query
+from dashboard.ui.pages.compiles.cache_misses import sum_factors
 from dashboard.ui.pages.findings.detail import finding_page
 from dashboard.ui.pages.findings.list import HEAD, finding_rows, format_kind, tabulate_findings
 from dashboard.ui.pages.model.views import parse_whole_number
-from dashboard.ui.pages.version.cache_misses import sum_factors
 
 PAGE_SIZE = 50
 MAX_EXPORTED = 10_000

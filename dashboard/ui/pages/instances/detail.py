@@ -28,10 +28,10 @@ from dashboard.fleet.selectors.instances.instance_states import (
 from dashboard.fleet.selectors.instances.instances import Configuration, ReportingInstance
 from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.ui.pages.compare.configuration_diff import IDENTITY_KEYS
+from dashboard.ui.pages.compiles.compilations import Compilation
 from dashboard.ui.pages.findings.list import first_line, format_kind
 from dashboard.ui.pages.instances.capabilities import Capability, explain_capabilities
 from dashboard.ui.pages.instances.table import InstanceRow, instance_row, list_losses
-from dashboard.ui.pages.model.compilations import Compilation
 from dashboard.vocabulary import numbers
 
 SLOWER_RATIO = 1.1

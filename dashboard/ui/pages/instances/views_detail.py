@@ -23,9 +23,9 @@ from dashboard.fleet.selectors.instances.instances import read_configured_instan
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
+from dashboard.ui.pages.compiles.compilations import compilations
 from dashboard.ui.pages.instances.detail import InstancePage, instance_page, style_version
 from dashboard.ui.pages.instances.list import serialize_ending
-from dashboard.ui.pages.model.compilations import compilations
 
 
 @require_safe

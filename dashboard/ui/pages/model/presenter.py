@@ -29,6 +29,9 @@ from dashboard.ui.charts.fact_lines import FactLine, fact_lines
 from dashboard.ui.charts.top_evidence import TopEvidence, select_top_evidence
 from dashboard.ui.charts.trends import Trend, TrendMark, build_trends, format_bin
 from dashboard.ui.charts.version_styles import JUDGED, VersionStyle
+from dashboard.ui.pages.compiles.caches_table import CachesTable, caches_table
+from dashboard.ui.pages.compiles.compilations import Compilation, compilations
+from dashboard.ui.pages.compiles.memory_table import MemoryRow, memory_rows
 from dashboard.ui.pages.findings.columns import (
     EagerFallback,
     FindingsColumn,
@@ -37,10 +40,6 @@ from dashboard.ui.pages.findings.columns import (
     list_eager_fallbacks,
 )
 from dashboard.ui.pages.instances.table import InstancesTable, instances_table
-from dashboard.ui.pages.model.caches_table import CachesTable, caches_table
-from dashboard.ui.pages.model.cold_starts import VersionStart, cold_starts
-from dashboard.ui.pages.model.compilations import Compilation, compilations
-from dashboard.ui.pages.model.memory_table import MemoryRow, memory_rows
 from dashboard.ui.pages.model.queries import ModelData
 from dashboard.ui.pages.model.versions_table import (
     ADOPTION_MINUTES,
@@ -48,6 +47,7 @@ from dashboard.ui.pages.model.versions_table import (
     VersionRow,
     version_rows,
 )
+from dashboard.ui.pages.startup.cold_starts import VersionStart, cold_starts
 from dashboard.vocabulary import numbers
 from dashboard.vocabulary.severity import ALERTING_VERDICTS
 

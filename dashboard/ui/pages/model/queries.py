@@ -49,7 +49,7 @@ from dashboard.regressions.selectors import (
     list_baseline_choices,
 )
 from dashboard.ui.charts.version_styles import VersionStyle, assign_version_styles
-from dashboard.ui.pages.model.cache_queries import CacheData, read_cache_data
+from dashboard.ui.pages.compiles.cache_queries import CacheData, read_cache_data
 from dashboard.ui.pages.model.rollups import read_rollups
 from dashboard.vocabulary.severity import rank_severity
 

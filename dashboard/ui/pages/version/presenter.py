@@ -19,37 +19,37 @@ from dashboard.ui.charts.compile_timeline import (
     build_compile_timeline,
     format_counts,
 )
+from dashboard.ui.pages.compiles.cache_misses import MissesCard, misses_card, split_start_times
+from dashboard.ui.pages.compiles.compiled_share import CompiledShare, compute_compiled_share
+from dashboard.ui.pages.compiles.golden_batches import ParityCard, parity_card, parity_json
+from dashboard.ui.pages.compiles.kernels import KernelsCard, kernels_card, kernels_json
+from dashboard.ui.pages.compiles.live_numerics import (
+    LiveNumerics,
+    count_shadow_calls,
+    list_live_numerics,
+    live_json,
+)
+from dashboard.ui.pages.compiles.recompile_headroom import (
+    FrameHeadroom,
+    format_nearest_limit,
+    list_frame_headroom,
+)
 from dashboard.ui.pages.findings.columns import FindingsColumn, findings_columns
-from dashboard.ui.pages.model.rollout_forecast import (
+from dashboard.ui.pages.startup.payback import Payback, compute_payback
+from dashboard.ui.pages.startup.rollout_forecast import (
     MOST_REPLICAS,
     Forecast,
     WarmCacheEstimate,
     estimate_warm_cache,
     forecast_rollouts,
 )
-from dashboard.ui.pages.version.cache_misses import MissesCard, misses_card, split_start_times
-from dashboard.ui.pages.version.compiled_share import CompiledShare, compute_compiled_share
-from dashboard.ui.pages.version.golden_batches import ParityCard, parity_card, parity_json
-from dashboard.ui.pages.version.kernels import KernelsCard, kernels_card, kernels_json
-from dashboard.ui.pages.version.live_numerics import (
-    LiveNumerics,
-    count_shadow_calls,
-    list_live_numerics,
-    live_json,
-)
-from dashboard.ui.pages.version.payback import Payback, compute_payback
-from dashboard.ui.pages.version.queries import VersionData
-from dashboard.ui.pages.version.recompile_headroom import (
-    FrameHeadroom,
-    format_nearest_limit,
-    list_frame_headroom,
-)
-from dashboard.ui.pages.version.start_times import (
+from dashboard.ui.pages.startup.start_times import (
     StartsCard,
     compute_compiled_after,
     start_json,
     starts_card,
 )
+from dashboard.ui.pages.version.queries import VersionData
 from dashboard.vocabulary import numbers
 
 LISTED = 40

@@ -10,7 +10,7 @@ from dashboard.fleet.models import CompileEvent
 from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation
 from dashboard.fleet.selectors.instances.instances import InstanceData
 from dashboard.ui.charts.version_styles import VersionStyle
-from dashboard.ui.pages.model.caches_table import format_cause
+from dashboard.ui.pages.compiles.caches_table import format_cause
 from dashboard.vocabulary import numbers
 
 SHOWN = ("race", *REPEAT_REASONS)

@@ -11,7 +11,7 @@ from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 from dashboard.fleet.selectors.compilations.cache_answers import VersionCacheAnswers
 from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation
 from dashboard.ui.charts.version_styles import VersionStyle
-from dashboard.ui.pages.model.cache_queries import CacheData
+from dashboard.ui.pages.compiles.cache_queries import CacheData
 from dashboard.vocabulary import numbers
 
 NAMES = {

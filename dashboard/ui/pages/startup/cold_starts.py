@@ -10,8 +10,8 @@ from dashboard.fleet.selectors.compilations.cache_answers import StartMisses
 from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation
 from dashboard.fleet.selectors.instances.instances import ColdStartData, InstanceData
 from dashboard.ui.charts.version_styles import VersionStyle
-from dashboard.ui.pages.model.cache_queries import CacheData
-from dashboard.ui.pages.model.caches_table import format_cause
+from dashboard.ui.pages.compiles.cache_queries import CacheData
+from dashboard.ui.pages.compiles.caches_table import format_cause
 from dashboard.vocabulary import numbers
 
 NAMES = {

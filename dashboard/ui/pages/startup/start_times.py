@@ -18,7 +18,7 @@ from dashboard.ui.charts.waterfall import (
     build_waterfall,
     sum_by_name,
 )
-from dashboard.ui.pages.model.cold_starts import ENDS
+from dashboard.ui.pages.startup.cold_starts import ENDS
 from dashboard.vocabulary import numbers
 
 SHOWN = 16
