@@ -1,16 +1,16 @@
-"""Recent compilations: frame, reason, time per phase, and whether a request waited."""
+"""Compilations as rows: frame, reason, time per phase, and whether a request waited."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 
 from dashboard.fleet.metrics.recompile_reasons import REASONS, REPEAT_REASONS, reason_name
 from dashboard.fleet.models import CompileEvent
-from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation
-from dashboard.fleet.selectors.instances.instances import InstanceData
-from dashboard.ui.charts.version_styles import VersionStyle
-from dashboard.ui.pages.compiles.caches_table import format_cause
+from dashboard.fleet.selectors.compilations.compilations import VersionCompilation
 from dashboard.vocabulary import numbers
 
 SHOWN = ("race", *REPEAT_REASONS)
@@ -47,9 +47,10 @@ class Phase:
 class Compilation:
     """One row of the table."""
 
-    event: CompileEvent
-    version: VersionStyle | None
+    event: CompileEvent | VersionCompilation
     instance: str
+    after: str
+    """Time since process start."""
     total: str
     phases: list[Phase]
     unphased: str
@@ -91,31 +92,41 @@ class Compilation:
         return ", ".join([*parts, f"other {self.unphased}"] if self.unphased and parts else parts)
 
 
-def compilations(
-    events: Iterable[CompileEvent],
-    drawn: Sequence[VersionStyle],
-    instances: Iterable[InstanceData],
-    compared: Mapping[int, MissExplanation],
+def list_compilations(
+    events: Iterable[CompileEvent | VersionCompilation],
+    processes: Mapping[int, tuple[str, datetime]],
+    causes: Mapping[int, str] | None = None,
 ) -> list[Compilation]:
-    """One row per event."""
-    versions = {version.id: version for version in drawn}
-    names = {instance.id: instance.name for instance in instances}
+    """One row per event. `processes` gives the name and the start of each instance. `causes` gives
+    the cause of misses that the agent of an instance could not explain."""
+    causes = causes or {}
     return [
         Compilation(
             event=event,
-            version=versions.get(event.version_id),
-            instance=names.get(event.instance_id, ""),
+            instance=processes[event.instance_id][0] if event.instance_id in processes else "",
+            after=_after(event, processes),
             total=numbers.duration(event.total) if event.total is not None else "not known",
             phases=_phases(event),
             unphased=_rest(event),
             cache=_cache(event),
-            cause=format_cause(event.miss, compared.get(event.instance_id)),
+            cause=causes.get(event.instance_id, event.miss)
+            if event.miss == NO_EARLIER_RUN
+            else event.miss,
         )
         for event in events
     ]
 
 
-def _seconds(event: CompileEvent) -> list[tuple[str, float]]:
+def _after(
+    event: CompileEvent | VersionCompilation, processes: Mapping[int, tuple[str, datetime]]
+) -> str:
+    if event.instance_id not in processes:
+        return ""
+    started = processes[event.instance_id][1]
+    return numbers.duration(max(0.0, event.at.timestamp() - started.timestamp()))
+
+
+def _seconds(event: CompileEvent | VersionCompilation) -> list[tuple[str, float]]:
     found = event.phases.items() if isinstance(event.phases, dict) else ()
     seconds = [
         (str(name), float(value))
@@ -129,7 +140,7 @@ def _seconds(event: CompileEvent) -> list[tuple[str, float]]:
     )
 
 
-def _phases(event: CompileEvent) -> list[Phase]:
+def _phases(event: CompileEvent | VersionCompilation) -> list[Phase]:
     seconds = _seconds(event)
     whole = max(event.total or 0.0, sum(value for _, value in seconds))
     phases = []
@@ -149,13 +160,13 @@ def _phases(event: CompileEvent) -> list[Phase]:
     return phases
 
 
-def _rest(event: CompileEvent) -> str:
+def _rest(event: CompileEvent | VersionCompilation) -> str:
     """The time outside of every phase; empty below 5% of the total."""
     rest = (event.total or 0.0) - sum(value for _, value in _seconds(event))
     return numbers.duration(rest) if event.total and rest > 0.05 * event.total else ""
 
 
-def _cache(event: CompileEvent) -> str:
+def _cache(event: CompileEvent | VersionCompilation) -> str:
     answers = {
         "FX": event.cache_fx,
         "AOT": event.cache_aot,

@@ -65,6 +65,7 @@ class CacheEntries:
 class FrameHeadroom:
     """One frame on the instance with the least headroom."""
 
+    key: Frame
     frame: str
     place: str
     entries: CacheEntries
@@ -139,6 +140,7 @@ def _room(
     frame, file, line = key
     most = find_fullest(newest.values())
     return FrameHeadroom(
+        key=key,
         frame=frame or "a frame",
         place=f"{file}:{line}" if file else "",
         entries=most,
