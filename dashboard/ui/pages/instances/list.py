@@ -67,7 +67,6 @@ class InstancesPage:
     differs: TraitDifferences
     versions: list[tuple[int, str]]
     gpus: list[str]
-    environments: list[str]
     jobs: int
     helpers: str
 
@@ -90,7 +89,6 @@ def instances_page(facts: InstancesData, measure: Measure) -> InstancesPage:
             key=lambda one: one[1],
         ),
         gpus=sorted({row.gpu for row, _ in facts.everyone if row.gpu}),
-        environments=sorted({deployment.environment for deployment in facts.deployments}),
         jobs=len({row.job for row, _ in facts.everyone if row.job and row.world_size > 1}),
     )
 

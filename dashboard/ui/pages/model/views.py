@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from django.http import Http404, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.alerts.current_verdict import find_divergence_alert
 from dashboard.common import clock
-from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.retention import find_first_kept_minute
 from dashboard.fleet.selectors.instances.silences import find_silences
-from dashboard.fleet.selectors.versions.versions import find_model
 from dashboard.ui.charts.metric_values import COLD_START
 from dashboard.ui.charts.trends import serialize_trends
 from dashboard.ui.http.access import ProjectRequest, project_page
@@ -23,21 +21,19 @@ from dashboard.ui.http.paging import paginate, read_page_number
 from dashboard.ui.http.partials import mark_uncached, respond_json
 from dashboard.ui.http.sortable_table import Order
 from dashboard.ui.http.time_range import (
-    DEFAULT_SPAN,
     SPAN_MINUTES,
-    TimeRange,
-    build_range_picker,
-    read_time_range,
     replace_query,
 )
 from dashboard.ui.layout.silence_banner import SilenceBanner, silence_banner
 from dashboard.ui.pages.kill_switch.queries import list_live_kill_switches
+from dashboard.ui.pages.model.header import Choice, ModelHeader, build_model_header
+from dashboard.ui.pages.model.lookup import model_or_404 as model_or_404
+from dashboard.ui.pages.model.lookup import parse_whole_number as parse_whole_number
 from dashboard.ui.pages.model.presenter import ModelPage, model_page, tabulate_charts
 from dashboard.ui.pages.model.queries import (
     MAX_VERSIONS_LISTED,
     ModelQuery,
     read_model_data,
-    read_model_verdicts,
 )
 from dashboard.ui.pages.model.trends_csv import tabulate_bins, tabulate_starts
 from dashboard.ui.pages.model.versions_queries import list_versions
@@ -51,8 +47,8 @@ MAX_REPORT_AGE_MINUTES = 10
 @project_page()
 def model(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The page."""
-    page, chosen = _page(request, model_id)
-    return mark_uncached(render(request, "ui/model/page.html", _context(request, page, chosen)))
+    page, header = _page(request, model_id)
+    return mark_uncached(render(request, "ui/model/page.html", _context(request, page, header)))
 
 
 @require_safe
@@ -106,35 +102,23 @@ def model_numbers(request: ProjectRequest, model_id: int) -> HttpResponse:
     return mark_uncached(render(request, part, context))
 
 
-def model_or_404(request: ProjectRequest, model_id: int) -> WatchedModel:
-    """The model of this project."""
-    found = find_model(project_id=request.project.pk, model_id=model_id)
-    if found is None:
-        raise Http404("Model not found in this project.")
-    return found
-
-
-def parse_whole_number(text: str | None) -> int | None:
-    """A number from the URL, or None if it is invalid."""
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else None
-
-
-def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, TimeRange]:
-    query, found, now = request.GET, model_or_404(request, model_id), clock.unix()
-    environment, version = query.get("env", ""), parse_whole_number(query.get("version"))
-    standing = read_model_verdicts(model=found, environment=environment, version_id=version)
-    since = standing.judged.started_minute if standing.judged else None
-    # In six hours, a line of a few minutes would be a dot.
-    young = now - found.first_seen_at.timestamp() < 3600
-    chosen = read_time_range(
-        query, now=clock.minute_of(now), since=since, usual="1h" if young else DEFAULT_SPAN
-    )
-    window = chosen.bins(minutes_from=find_first_kept_minute(project=request.project, now=now))
+def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, ModelHeader]:
+    query, found = request.GET, model_or_404(request, model_id)
+    header = build_model_header(request, found, active="overview")
+    standing, chosen = header.standing, header.range
+    first_kept = find_first_kept_minute(project=request.project, now=clock.unix())
+    window = chosen.bins(minutes_from=first_kept)
     order = _order(query, whole=True)
     listed = list_versions(
         model=found, standing=standing, order=order, page=read_page_number(query, name="vpage")
     )
-    asked = ModelQuery(window, environment, query.get("region", ""), version, tuple(listed.ids))
+    asked = ModelQuery(
+        window,
+        standing.environment,
+        query.get("region", ""),
+        parse_whole_number(query.get("version")),
+        tuple(listed.ids),
+    )
     page = model_page(
         read_model_data(model=found, asked=asked, standing=standing),
         clock_asked=query.get("clock", ""),
@@ -142,9 +126,13 @@ def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, TimeRange]
     if listed.whole:
         page.versions = sort_versions(page.versions, order)
     diverged = find_divergence_alert(deployment_id=page.alert.deployment_id) if page.alert else None
+    regions = [
+        Choice(name, replace_query(query, region=name), name == page.facts.region)
+        for name in page.facts.regions
+    ]
     return replace(
         page, versions_total=listed.total, ranks_alert=diverged.number if diverged else None
-    ), chosen
+    ), replace(header, regions=regions)
 
 
 def _order(query: QueryDict, *, whole: bool) -> Order:
@@ -169,8 +157,8 @@ def _silence(page: ModelPage) -> SilenceBanner | None:
     return silence_banner(found, facts.alerts, model_id=facts.model.pk, name=facts.model.name)
 
 
-def _context(request: ProjectRequest, page: ModelPage, chosen: TimeRange) -> dict[str, Any]:
-    query, facts = request.GET, page.facts
+def _context(request: ProjectRequest, page: ModelPage, header: ModelHeader) -> dict[str, Any]:
+    query, facts, chosen = request.GET, page.facts, header.range
     window = facts.asked.window
     whole = page.versions_total <= MAX_VERSIONS_LISTED
     last = max((deployment.last_minute for deployment in facts.standing.deployments), default=None)
@@ -183,15 +171,8 @@ def _context(request: ProjectRequest, page: ModelPage, chosen: TimeRange) -> dic
         "verdict": facts.standing.verdict,
         "window": window,
         "data": _build_charts(page),
-        "picker": build_range_picker(query, chosen, deployed=facts.standing.judged is not None),
-        "environments": [
-            (name, replace_query(query, env=name, version=""), name == facts.standing.environment)
-            for name in facts.standing.environments
-        ],
-        "regions": [
-            (name, replace_query(query, region=name), name == facts.region)
-            for name in facts.regions
-        ],
+        "header": header,
+        "picker": header.picker,
         "clocks": [
             (words, replace_query(query, clock=name), name == page.clock)
             for name, words in (("gpu", "GPU time"), ("wall", "Wall time"))
