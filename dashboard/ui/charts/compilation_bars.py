@@ -140,9 +140,7 @@ def format_kind_counts(kinds: Iterable[str]) -> str:
     """The counts per kind as text, such as "9 first compiles, 21 recompiles"."""
     total = Counter(find_kind(kind) for kind in kinds)
     return ", ".join(
-        f"{total[kind.key]:,} {_noun(kind, total[kind.key])}"
-        for kind in KINDS
-        if total[kind.key]
+        f"{total[kind.key]:,} {_noun(kind, total[kind.key])}" for kind in KINDS if total[kind.key]
     )
 
 

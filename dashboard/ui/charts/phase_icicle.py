@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard.ui.charts.waterfall import PHASES, REST
+from dashboard.ui.charts.waterfall import NAMES, PHASES, REST
 from dashboard.vocabulary import numbers
 
 MOST_GRAPHS = 10
 ROW, GAP = 26, 2
 LABELLED = 1.5
 """Width in percent below which a cell has no label."""
-OTHER_SHADE = 3
+OTHER_SHADE, UNPHASED = 2, NAMES[REST]
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,7 @@ def build_phase_icicle(graphs: Iterable[GraphPhases]) -> PhaseIcicle | None:
         cells.append(_cell(at, wide, "graph", graph.name, f"{said} of {_compilations(graph)}"))
         phases += _phase_cells(graph, at, wide)
         at += wide
-    heads = [
-        name for name, _ in _named_phases() if any(name in split_phases(one) for one in shown)
-    ]
+    heads = [name for name, _ in _named_phases() if any(name in split_phases(one) for one in shown)]
     return PhaseIcicle(
         graphs=cells,
         phases=phases,
@@ -107,11 +105,11 @@ def split_phases(graph: GraphPhases) -> dict[str, float]:
     known = {key for _, keys, _ in PHASES for key in keys}
     rest = graph.seconds - sum(found.values())
     rest = max(rest, sum(value for key, value in graph.phases.items() if key not in known))
-    return found | ({REST: rest} if rest > 0.005 * graph.seconds else {})
+    return found | ({UNPHASED: rest} if rest > 0.005 * graph.seconds else {})
 
 
 def _named_phases() -> list[tuple[str, str]]:
-    return [*((name, f"p{shade}") for name, _, shade in PHASES), (REST, f"p{OTHER_SHADE - 1}")]
+    return [*((name, f"p{shade}") for name, _, shade in PHASES), (UNPHASED, f"p{OTHER_SHADE}")]
 
 
 def _phase_cells(graph: GraphPhases, at: float, wide: float) -> list[IcicleCell]:
@@ -128,9 +126,7 @@ def _phase_cells(graph: GraphPhases, at: float, wide: float) -> list[IcicleCell]
 
 
 def _cell(x: float, width: float, css: str, label: str, title: str) -> IcicleCell:
-    return IcicleCell(
-        round(x, 3), round(width, 3), css, label if width >= LABELLED else "", title
-    )
+    return IcicleCell(round(x, 3), round(width, 3), css, label if width >= LABELLED else "", title)
 
 
 def _rest(graphs: Sequence[GraphPhases]) -> list[GraphPhases]:

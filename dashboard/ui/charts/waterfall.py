@@ -39,6 +39,7 @@ SHADES = {
     "first compiled call": 1,
 }
 MARK_SHADE = 3
+COMPILING = frozenset({NAMES[COMPILE], NAMES[REST], *(name for name, _, _ in PHASES)})
 TICKS = (
     0.1,
     0.2,
@@ -74,6 +75,11 @@ class Step:
     seconds: float
     shade: int
     is_mark: bool = False
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether the step is a part of the compilations."""
+        return self.name in COMPILING
 
     @property
     def css(self) -> str:

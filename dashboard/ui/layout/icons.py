@@ -76,6 +76,7 @@ MARKS |= {
     'stroke-linejoin="round"/>'
     f'<path d="M4.6 5.6h2.8M4.6 8h2.8" {_LINE} stroke-width="1.2" {_ROUND}/>',
     "sort-down": f'<path d="M6 2v8M3 7l3 3 3-3" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "right": f'<path d="m4.5 3 3 3-3 3" {_LINE} stroke-width="1.6" {_ROUND}/>',
     "sort-up": f'<path d="M6 10V2M3 5l3-3 3 3" {_LINE} stroke-width="1.4" {_ROUND}/>',
 }
 

@@ -133,6 +133,8 @@ class MissesCard:
     processes: int = 0
     telling: int = 0
     """Number of own processes with known cache results; older agents do not report them."""
+    causes: dict[int, str] = field(default_factory=dict)
+    """The cause and the compared start of each own process, by instance."""
 
 
 def misses_card(
@@ -161,6 +163,11 @@ def misses_card(
         pooled=len(explained),
         processes=len(own),
         telling=sum(known[one.id].hits + known[one.id].misses > 0 for one in own),
+        causes={
+            one.process.id: f"{one.cause}, compared with {one.against}"
+            for one in of_own
+            if one.against
+        },
     )
 
 

@@ -65,9 +65,7 @@ def read_compiles_data(
                 now=clock.minute_of(now.timestamp()),
                 **place,
             ),
-            query_version_answers(
-                version_ids=pair, first=span.first, last=span.last + 1, **place
-            )
+            query_version_answers(version_ids=pair, first=span.first, last=span.last + 1, **place)
             if span
             else None,
             query_memory(

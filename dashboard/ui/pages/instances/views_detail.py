@@ -23,8 +23,8 @@ from dashboard.fleet.selectors.instances.instances import read_configured_instan
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
-from dashboard.ui.pages.compiles.compilations import compilations
-from dashboard.ui.pages.instances.detail import InstancePage, instance_page, style_version
+from dashboard.ui.pages.compiles.compilations import list_compilations
+from dashboard.ui.pages.instances.detail import InstancePage, instance_page
 from dashboard.ui.pages.instances.list import serialize_ending
 
 
@@ -137,7 +137,7 @@ def _instance(request: ProjectRequest, model_id: int, instance_id: str) -> Insta
 def _page(found: Instance) -> InstancePage:
     """Reads the page in a fixed number of queries."""
     project, ids = found.project_id, [found.version_id]
-    known, configurations = read_configured_instances(
+    _, configurations = read_configured_instances(
         project_id=project, version_ids=ids, environment=found.environment
     )
     return instance_page(
@@ -149,5 +149,7 @@ def _page(found: Instance) -> InstancePage:
         findings=list_instance_findings(found),
         history=read_frame_history(found),
         configurations=configurations,
-        compilations=compilations(list_instance_events(found), style_version(found), known, {}),
+        compilations=list_compilations(
+            list_instance_events(found), {found.pk: ("", found.started_at)}
+        ),
     )

@@ -54,6 +54,8 @@ TABS = (
     Tab("compare", "Compare", "compare"),
     Tab("instances", "Instances", "instances"),
     Tab("ranks", "Ranks", "ranks"),
+    Tab("compiles", "Compiles", "model_compiles"),
+    Tab("startup", "Startup", "model_startup"),
     Tab("periods", "28-day", "model_periods"),
 )
 
@@ -112,9 +114,11 @@ def build_model_header(
     active: str,
     standing: ModelVerdicts | None = None,
     spans: Sequence[str] = tuple(SPAN_MINUTES),
+    usual: str = "",
 ) -> ModelHeader:
     """Builds the header in three queries, or in one with `standing`. `active` is the key of a tab;
-    `spans` are the ranges of its picker, none for a tab without a range."""
+    `spans` are the ranges of its picker, none for a tab without a range; `usual` is a default range
+    of the tab's own."""
     query = request.GET
     standing = standing or read_model_verdicts(
         model=model,
@@ -123,7 +127,7 @@ def build_model_header(
         baseline_id=_read_id(query, "baseline", "a"),
     )
     chosen, counts = (
-        read_model_range(query, model, standing),
+        read_model_range(query, model, standing, usual),
         read_header_data(model=model, standing=standing),
     )
     slug, kept = request.project.slug, _keep(query)
@@ -151,9 +155,11 @@ def build_model_header(
     )
 
 
-def read_model_range(query: QueryDict, model: WatchedModel, standing: ModelVerdicts) -> TimeRange:
-    """The range from the URL. The default of a bad verdict is the time since the deployment, with
-    some time before it."""
+def read_model_range(
+    query: QueryDict, model: WatchedModel, standing: ModelVerdicts, default: str = ""
+) -> TimeRange:
+    """The range from the URL, else `default`. Without both, the range of a bad verdict is the time
+    since the deployment, with some time before it."""
     now = clock.unix()
     minute, since = clock.minute_of(now), None
     usual = DEFAULT_SPAN
@@ -165,6 +171,8 @@ def read_model_range(query: QueryDict, model: WatchedModel, standing: ModelVerdi
     # In six hours, a line of a few minutes would be a dot.
     if usual == DEFAULT_SPAN and now - model.first_seen_at.timestamp() < 3600:
         usual = "1h"
+    if default and since is not None:
+        usual = default
     chosen = read_time_range(query, now=minute, since=since, usual=usual)
     if chosen.key != SINCE_DEPLOYMENT:
         return chosen

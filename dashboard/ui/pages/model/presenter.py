@@ -1,4 +1,4 @@
-"""Model page: banner, trends, versions, findings and compilations."""
+"""Model page: banner, trends, versions and findings."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ from dashboard.ui.charts.fact_lines import FactLine, fact_lines
 from dashboard.ui.charts.top_evidence import TopEvidence, select_top_evidence
 from dashboard.ui.charts.trends import Trend, TrendMark, build_trends, format_bin
 from dashboard.ui.charts.version_styles import JUDGED, VersionStyle
-from dashboard.ui.pages.compiles.caches_table import CachesTable, caches_table
-from dashboard.ui.pages.compiles.compilations import Compilation, compilations
-from dashboard.ui.pages.compiles.memory_table import MemoryRow, memory_rows
 from dashboard.ui.pages.findings.columns import (
     EagerFallback,
     FindingsColumn,
@@ -47,7 +44,6 @@ from dashboard.ui.pages.model.versions_table import (
     VersionRow,
     version_rows,
 )
-from dashboard.ui.pages.startup.cold_starts import VersionStart, cold_starts
 from dashboard.vocabulary import numbers
 from dashboard.vocabulary.severity import ALERTING_VERDICTS
 
@@ -69,10 +65,6 @@ class ModelPage:
     versions: list[VersionRow]
     columns: list[FindingsColumn]
     latched: list[EagerFallback]
-    compilations: list[Compilation]
-    starts: list[VersionStart]
-    memory: list[MemoryRow]
-    caches: CachesTable
     instances: InstancesTable
     versions_total: int = 0
     ranks_alert: int | None = None
@@ -149,12 +141,6 @@ def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
         versions=versions,
         columns=columns,
         latched=latched,
-        compilations=compilations(
-            facts.events, facts.drawn, facts.instances, facts.caches.compared
-        ),
-        starts=cold_starts(facts.drawn, facts.instances, facts.caches),
-        memory=memory_rows(facts.drawn, facts.memory),
-        caches=caches_table(facts.drawn, facts.caches),
         instances=instances_table(facts.reporting, facts.drawn, clock.now()),
     )
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from django.db.models import Q
 
@@ -17,12 +16,10 @@ from dashboard.fleet.deployment_marks import list_newest_marks
 from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import (
-    CompileEvent,
     Deployment,
     DeploymentMark,
     WatchedModel,
 )
-from dashboard.fleet.selectors.compilations.compile_events import list_newest_compile_events
 from dashboard.fleet.selectors.findings.findings import FindingData, list_version_findings
 from dashboard.fleet.selectors.instances.instances import (
     InstanceData,
@@ -30,7 +27,6 @@ from dashboard.fleet.selectors.instances.instances import (
     list_reporting_instances,
     list_version_instances,
 )
-from dashboard.fleet.selectors.instances.memory import MemoryData
 from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER_S
 from dashboard.fleet.selectors.versions.version_series import (
     CallPoint,
@@ -46,13 +42,11 @@ from dashboard.regressions.selectors import (
     list_baseline_choices,
 )
 from dashboard.ui.charts.version_styles import VersionStyle
-from dashboard.ui.pages.compiles.cache_queries import CacheData, read_cache_data
 from dashboard.ui.pages.model.rollups import read_rollups
 from dashboard.ui.pages.model.verdict_queries import MAX_VERSIONS_LISTED as MAX_VERSIONS_LISTED
 from dashboard.ui.pages.model.verdict_queries import ModelVerdicts as ModelVerdicts
 from dashboard.ui.pages.model.verdict_queries import read_model_verdicts as read_model_verdicts
 
-MAX_EVENTS_SHOWN = 12
 MAX_ALERTS_READ = 20
 DEPLOYMENT_MARGIN_MINUTES = 60
 """Minutes before and after a deployment in which its processes may have reported without a call."""
@@ -89,13 +83,10 @@ class ModelData:
     processes: list[ProcessPoint]
     instances: list[InstanceData]
     findings: list[FindingData]
-    events: list[CompileEvent]
     alerts: list[Alert]
     own_calls: list[CallPoint] = field(default_factory=list)
     own_processes: list[ProcessPoint] = field(default_factory=list)
-    memory: dict[int, MemoryData] = field(default_factory=dict)
     why_eager: dict[int, EagerBreakdown] = field(default_factory=dict)
-    caches: CacheData = field(default_factory=CacheData)
     reporting: list[ReportingInstance] = field(default_factory=list)
     chosen: BaselineChoices = field(default_factory=lambda: BaselineChoices(None, {}))
     posted: list[DeploymentMark] = field(default_factory=list)
@@ -136,7 +127,7 @@ def read_model_data(
     instances = list_version_instances(
         project_id=project, version_ids=wanted, environment=environment
     )
-    events, alerts, posted, chosen = _read_events(model, standing, ids, asked.window)
+    alerts, posted, chosen = _read_events(model, standing, asked.window)
     place = {"project_id": project, "environment": environment}
     counted = read_rollups(
         place=place, series=series, region=region, spans=in_window, own=own, hourly=hourly
@@ -154,20 +145,10 @@ def read_model_data(
         findings=list_version_findings(
             project_id=project, model_id=model.pk, version_ids=ids, environment=environment
         ),
-        events=events,
         alerts=alerts,
         own_calls=counted.own_calls,
         own_processes=counted.own_processes,
-        memory=counted.memory,
         why_eager=counted.why_eager,
-        caches=read_cache_data(
-            project_id=project,
-            model_id=model.pk,
-            version_ids=ids,
-            environment=environment,
-            span=span,
-            instances=instances,
-        ),
         chosen=chosen,
         posted=posted,
         reporting=_list_reporting(model, environment),
@@ -175,28 +156,20 @@ def read_model_data(
 
 
 def _read_events(
-    model: WatchedModel, standing: ModelVerdicts, version_ids: Sequence[int], window: TimeBins
-) -> tuple[list[CompileEvent], list[Alert], list[DeploymentMark], BaselineChoices]:
-    """One query for four lists: the latest compilations of the window; unresolved alerts and those
-    of the window, newest first; deployments that CI recorded in the window, oldest first; and the
-    baselines that operators chose."""
+    model: WatchedModel, standing: ModelVerdicts, window: TimeBins
+) -> tuple[list[Alert], list[DeploymentMark], BaselineChoices]:
+    """One query for three lists: unresolved alerts and those of the window, newest first;
+    deployments that CI recorded in the window, oldest first; and the baselines that operators
+    chose."""
     project, environment = model.project_id, standing.environment
     first, last = clock.at_minute(window.first), clock.at_minute(window.last)
-    compiled: dict[str, Any] = {
-        "project_id": project,
-        "version_ids": version_ids,
-        "environment": environment,
-    }
     warned = Alert.objects.filter(
         project_id=project, deployment__model=model, deployment__environment=environment
     )
     warned = warned.exclude(cause=AlertCause.FLEET_SILENCE).filter(
         ~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first)
     )  # Sorted before the limit applies, because an open alert may be old.
-    events, alerts, posted, choices = fetch_objects_together(
-        list_newest_compile_events(
-            **compiled, first=window.first, last=window.last + 1, most=MAX_EVENTS_SHOWN
-        ),
+    alerts, posted, choices = fetch_objects_together(
         warned.select_related("deployment").order_by("-opened_at")[:MAX_ALERTS_READ],
         list_newest_marks(
             project_id=project,
@@ -211,7 +184,6 @@ def _read_events(
         if choice.version_id in standing.latest:
             choice.version = standing.latest[choice.version_id].version
     return (
-        sorted(events, key=lambda event: (-event.at.timestamp(), event.seq, event.number)),
         sorted(alerts, key=lambda alert: alert.opened_at, reverse=True),
         sorted(posted, key=lambda mark: (mark.at, mark.pk)),
         group_baseline_choices(choices),

@@ -1,5 +1,5 @@
-"""Cold starts of a version: all starts on one scale, one start stage by stage, and phases compared
-with the baseline."""
+"""Cold starts of a version: all starts on one scale, one start phase by phase, and the medians of
+phases compared with the baseline."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from dashboard.ui.charts.waterfall import (
     UNACCOUNTED,
     Step,
     Waterfall,
+    WaterfallBar,
     build_steps,
     build_waterfall,
     sum_by_name,
 )
-from dashboard.ui.pages.startup.cold_starts import ENDS
 from dashboard.vocabulary import numbers
 
-SHOWN = 16
+MOST_IN_JSON = 16
+ENDS = {"first call": "until calls ran without compiling", "ready": "until ready()"}
 NEAR = 0.85
 ENOUGH = 3
 
@@ -60,6 +61,25 @@ class PhaseRow:
 
 
 @dataclass(frozen=True)
+class WaterfallRow:
+    """One phase: its bar in the drawn start, None if this start lacks it, and its medians, None if
+    no agent reported phases."""
+
+    name: str
+    bar: WaterfallBar | None
+    median: PhaseRow | None
+
+    @property
+    def pair(self) -> str:
+        """The medians of both sides, or of this version alone."""
+        if self.median is None:
+            return ""
+        if not self.median.base:
+            return self.median.own
+        return f"{self.median.base} → {self.median.own}"
+
+
+@dataclass(frozen=True)
 class StartsCard:
     """All data about starts; `rows` is empty without a start."""
 
@@ -84,6 +104,13 @@ class StartsCard:
     def whole(self) -> int:
         """Number of processes, including those without a reported start."""
         return self.count + self.untold
+
+    @property
+    def pair(self) -> str:
+        """The medians of the baseline and of this version; empty if one is unknown."""
+        if self.median is None or self.base_median is None:
+            return ""
+        return f"{numbers.duration(self.base_median)} → {numbers.duration(self.median)}"
 
     @property
     def sub(self) -> str:
@@ -133,7 +160,7 @@ def starts_card(
     steps = _steps(chosen[1])
     gaps = [start.unaccounted for _, start in known if start.unaccounted is not None]
     return StartsCard(
-        rows=rows[:SHOWN],
+        rows=rows,
         count=len(rows),
         over=sum(row.over for row in rows),
         median=median(totals),
@@ -152,10 +179,16 @@ def starts_card(
     )
 
 
-def compute_compiled_after(own: Sequence[ProcessStart]) -> float | None:
-    """The median time from process start until calls ran compiled."""
-    totals = [one.start.total for one in own if one.start]
-    return median(totals) if totals else None
+def list_waterfall_rows(card: StartsCard) -> list[WaterfallRow]:
+    """The phases of the drawn start in order, then phases that only other starts have."""
+    if card.drawing is None:
+        return []
+    medians = {row.name: row for row in card.phases}
+    rows = [
+        WaterfallRow(_title(bar.name), bar, medians.pop(_title(bar.name), None))
+        for bar in card.drawing.bars
+    ]
+    return rows + [WaterfallRow(name, None, row) for name, row in medians.items()]
 
 
 def _chosen(
@@ -212,7 +245,7 @@ def _phases(own: Sequence[ColdStartData], theirs: Sequence[ColdStartData]) -> li
 
 def _phase(name: str, mine: list[float], base: list[float]) -> PhaseRow:
     value, before = median(mine), median(base) if base else None
-    title = "Unaccounted" if name == UNACCOUNTED else name
+    title = _title(name)
     if before is None:
         return PhaseRow(title, numbers.duration(value), "", "", "", value, None)
     gap = value - before
@@ -226,6 +259,10 @@ def _phase(name: str, mine: list[float], base: list[float]) -> PhaseRow:
         value,
         before,
     )
+
+
+def _title(name: str) -> str:
+    return "Unaccounted" if name == UNACCOUNTED else name
 
 
 def _apart(mine: list[float], base: list[float], gap: float) -> str:
@@ -258,7 +295,7 @@ def start_json(card: StartsCard) -> dict[str, object]:
                 if row.process.start
                 else [],
             }
-            for row in card.rows
+            for row in card.rows[:MOST_IN_JSON]
         ],
         "phases": [
             {
