@@ -19,6 +19,8 @@ from dashboard.ui.pages.instances import views_list as instances
 from dashboard.ui.pages.kill_switch import views as kill_switch
 from dashboard.ui.pages.model import views as model
 from dashboard.ui.pages.model import views_baseline as baseline
+from dashboard.ui.pages.model import views_findings as model_findings
+from dashboard.ui.pages.model import views_versions as versions
 from dashboard.ui.pages.period_comparison import views_fleet as fleet_period_comparison
 from dashboard.ui.pages.period_comparison import views_model as period_comparison
 from dashboard.ui.pages.ranks import views as ranks
@@ -70,6 +72,12 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/models/<int:model_id>.json", model.model_json, name="model_json"),
     path("p/<slug:slug>/models/<int:model_id>.csv", model.model_csv, name="model_csv"),
     path("p/<slug:slug>/models/<int:model_id>/numbers/", model.model_numbers, name="model_numbers"),
+    path("p/<slug:slug>/models/<int:model_id>/versions/", versions.versions, name="model_versions"),
+    path(
+        "p/<slug:slug>/models/<int:model_id>/findings/",
+        model_findings.model_findings,
+        name="model_findings",
+    ),
     path(
         "p/<slug:slug>/models/<int:model_id>/weeks/",
         period_comparison.period_comparison,

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
-from dashboard.regressions.models import Verdict
+from dashboard.regressions.models import BaselineChoice, Verdict
 from dashboard.ui.http.access import ProjectRequest
 from dashboard.ui.http.time_range import (
     DEFAULT_SPAN,
@@ -52,8 +52,10 @@ class Tab(NamedTuple):
 TABS = (
     Tab("overview", "Overview", "model"),
     Tab("compare", "Compare", "compare"),
+    Tab("versions", "Versions", "model_versions"),
     Tab("instances", "Instances", "instances"),
     Tab("ranks", "Ranks", "ranks"),
+    Tab("findings", "Findings", "model_findings"),
     Tab("compiles", "Compiles", "model_compiles"),
     Tab("startup", "Startup", "model_startup"),
     Tab("periods", "28-day", "model_periods"),
@@ -100,6 +102,12 @@ class ModelHeader:
     def verdict(self) -> Verdict | None:
         """The current verdict of the evaluated version."""
         return self.standing.verdict
+
+    @property
+    def accepted(self) -> BaselineChoice | None:
+        """The acceptance of the evaluated version, if any."""
+        judged = self.standing.judged
+        return self.counts.choices.accepted.get(judged.version_id) if judged else None
 
     @property
     def alert(self) -> HeaderAlert | None:

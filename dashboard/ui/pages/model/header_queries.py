@@ -14,6 +14,12 @@ from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import FindingLife, Instance, WatchedModel
 from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER_S
 from dashboard.fleet.selectors.instances.role_filters import where_counted, where_helping
+from dashboard.regressions.models import BaselineChoice
+from dashboard.regressions.selectors import (
+    BaselineChoices,
+    group_baseline_choices,
+    list_baseline_choices,
+)
 from dashboard.ui.pages.model.verdict_queries import ModelVerdicts
 
 ALERT_COLUMNS = (
@@ -53,6 +59,8 @@ class HeaderData:
     instances: int
     findings: int
     has_ranks: bool
+    choices: BaselineChoices
+    """The baselines that operators chose."""
 
 
 def read_header_data(*, model: WatchedModel, standing: ModelVerdicts) -> HeaderData:
@@ -76,11 +84,14 @@ def read_header_data(*, model: WatchedModel, standing: ModelVerdicts) -> HeaderD
     current = FindingLife.objects.filter(
         finding__model=model, environment=standing.environment
     ).exclude(state="gone")
-    alerts, counted, found, ranked = fetch_rows_together(
+    chosen = list_baseline_choices(model=model, environment=standing.environment)
+    columns = [field.attname for field in BaselineChoice._meta.concrete_fields]
+    alerts, counted, found, ranked, choices = fetch_rows_together(
         waiting.exclude(cause=AlertCause.FLEET_SILENCE).values_list(*ALERT_COLUMNS),
         reporting.values("model_id").annotate(n=Count("pk")).values_list("n").order_by(),
         current.values("environment").annotate(n=Count("pk")).values_list("n").order_by(),
         ranks.values_list("pk")[:1],
+        chosen.values_list(*columns),
     )
     judged = standing.judged.pk if standing.judged else None
     mine = [row for row in alerts if row[3] == judged]
@@ -89,7 +100,18 @@ def read_header_data(*, model: WatchedModel, standing: ModelVerdicts) -> HeaderD
         instances=counted[0][0] if counted else 0,
         findings=found[0][0] if found else 0,
         has_ranks=bool(ranked),
+        choices=group_baseline_choices(
+            _name_version(BaselineChoice.from_db(chosen.db, columns, row), standing)
+            for row in choices
+        ),
     )
+
+
+def _name_version(choice: BaselineChoice, standing: ModelVerdicts) -> BaselineChoice:
+    """The choice with its version, if that is known without a query."""
+    if choice.version_id in standing.latest:
+        choice.version = standing.latest[choice.version_id].version
+    return choice
 
 
 def _make_alert(

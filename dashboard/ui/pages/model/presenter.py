@@ -24,6 +24,7 @@ from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.evidence_reader import read_onset
 from dashboard.regressions.models import VerdictKind
+from dashboard.ui.charts.driving_charts import choose_large_charts
 from dashboard.ui.charts.evidence_table import EvidenceRow, build_evidence_rows
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
 from dashboard.ui.charts.top_evidence import TopEvidence, select_top_evidence
@@ -78,6 +79,12 @@ class ModelPage:
             return ""
         between = clock.format_minutes_between(found.minute, found.last or found.minute)
         return f"The regression began {between}."
+
+    @property
+    def charts(self) -> dict[str, list[Trend]]:
+        """The charts by size: those behind the verdict are large."""
+        large, small = choose_large_charts(self.trends, self.labels)
+        return {"large": large, "small": small}
 
     @property
     def judged(self) -> VersionStyle | None:
@@ -224,13 +231,21 @@ def _marks(facts: ModelData) -> list[TrendMark]:
                 "posted",
                 f"CI: {told.version_name}{by}",
                 link=told.link,
+                short=told.version_name,
             )
         )
     for alert in facts.alerts:
         minute = clock.minute_of(alert.opened_at.timestamp())
         if window.first <= minute <= window.last:
             kind = "rollback" if alert.worst == VerdictKind.ROLL_BACK else "watch"
-            marks.append(TrendMark(minute, kind, f"{_word(alert.worst)}, A-{alert.number}"))
+            marks.append(
+                TrendMark(
+                    minute,
+                    kind,
+                    f"{_word(alert.worst)}, A-{alert.number}",
+                    short=f"A-{alert.number}",
+                )
+            )
     marks += _onset_marks(facts)
     return sorted(marks, key=lambda mark: mark.minute)
 

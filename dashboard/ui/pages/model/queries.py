@@ -113,7 +113,7 @@ def read_model_data(
     span = Span(asked.window.first, asked.window.last)
     charted = standing.listed
     wanted = list(dict.fromkeys((*charted, *asked.tabled)))
-    in_window = _clip_spans(standing, wanted, span)
+    in_window = clip_spans(standing, wanted, span)
     drawn = standing.drawn([id for id in charted if id in in_window or id in standing.pair])
     series = read_outermost_series(project_id=project, version_ids=wanted, environment=environment)
     regions = read_region_seconds(project_id=project, series=series, span=span, hourly=hourly)
@@ -190,7 +190,7 @@ def _read_events(
     )
 
 
-def _clip_spans(standing: ModelVerdicts, wanted: Sequence[int], span: Span) -> dict[int, Span]:
+def clip_spans(standing: ModelVerdicts, wanted: Sequence[int], span: Span) -> dict[int, Span]:
     """The versions with data in the span, each with the part in which it was deployed: a year is
     long, but most versions are live for a short part."""
     newest: dict[int, int] = {}

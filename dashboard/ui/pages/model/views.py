@@ -27,6 +27,7 @@ from dashboard.ui.http.time_range import (
 from dashboard.ui.layout.silence_banner import SilenceBanner, silence_banner
 from dashboard.ui.pages.kill_switch.queries import list_live_kill_switches
 from dashboard.ui.pages.model.header import Choice, ModelHeader, build_model_header
+from dashboard.ui.pages.model.last_week import Place, read_last_week, shift_window
 from dashboard.ui.pages.model.lookup import model_or_404 as model_or_404
 from dashboard.ui.pages.model.lookup import parse_whole_number as parse_whole_number
 from dashboard.ui.pages.model.presenter import ModelPage, model_page, tabulate_charts
@@ -61,6 +62,8 @@ def model_json(request: ProjectRequest, model_id: int) -> HttpResponse:
         return mark_uncached(
             HttpResponse(status=204, headers={} if page.silent else {"HX-Refresh": "true"})
         )
+    if request.GET.get("week"):
+        return respond_json(request, _read_last_week(page))
     return respond_json(request, _build_charts(page))
 
 
@@ -137,6 +140,19 @@ def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, ModelHeade
 
 def _order(query: QueryDict, *, whole: bool) -> Order:
     return Order.read(query, versions_columns(whole=whole), "usual", name="vsort")
+
+
+def _read_last_week(page: ModelPage) -> dict[str, Any]:
+    """The charts seven days earlier, of the versions that ran then."""
+    facts = page.facts
+    window = shift_window(facts.asked.window)
+    ids = [
+        deployment.version_id
+        for deployment in facts.standing.deployments
+        if deployment.started_minute < window.last and deployment.last_minute >= window.first
+    ]
+    place = Place(facts.standing.environment, facts.region, list(dict.fromkeys(ids)))
+    return read_last_week(facts.model, place, window, page.clock)
 
 
 def _build_charts(page: ModelPage) -> dict[str, Any]:
