@@ -8,6 +8,7 @@ from dashboard.ui.pages.alerts import views as alerts
 from dashboard.ui.pages.alerts import views_exports as alert_exports
 from dashboard.ui.pages.alerts import views_quality as alert_quality
 from dashboard.ui.pages.compare import views as compare
+from dashboard.ui.pages.compiles import views as compiles
 from dashboard.ui.pages.findings import views as findings
 from dashboard.ui.pages.fleet import views as fleet
 from dashboard.ui.pages.fleet import views_exports as fleet_exports
@@ -28,6 +29,8 @@ from dashboard.ui.pages.settings.detection import views as judging
 from dashboard.ui.pages.settings.notifications import views as rules
 from dashboard.ui.pages.settings.runbooks import views as runbooks
 from dashboard.ui.pages.setup import views as setup
+from dashboard.ui.pages.startup import views as startup
+from dashboard.ui.pages.startup import views_budgets as budgets
 from dashboard.ui.pages.version import views as version
 
 urlpatterns: list[URLPattern] = [
@@ -119,6 +122,8 @@ urlpatterns: list[URLPattern] = [
         name="instances_csv",
     ),
     path("p/<slug:slug>/models/<int:model_id>/ranks/", ranks.ranks, name="ranks"),
+    path("p/<slug:slug>/models/<int:model_id>/compiles/", compiles.compiles, name="model_compiles"),
+    path("p/<slug:slug>/models/<int:model_id>/startup/", startup.startup, name="model_startup"),
     path("p/<slug:slug>/models/<int:model_id>/ranks.json", ranks.ranks_json, name="ranks_json"),
     path("p/<slug:slug>/models/<int:model_id>/ranks.csv", ranks.ranks_csv, name="ranks_csv"),
     path(
@@ -153,7 +158,7 @@ urlpatterns: list[URLPattern] = [
     ),
     path(
         "p/<slug:slug>/models/<int:model_id>/versions/<int:version_id>/budgets/",
-        version.version_budgets,
+        budgets.version_budgets,
         name="version_budgets",
     ),
     path("p/<slug:slug>/models/<int:model_id>/switch/", kill_switch.kill_switch, name="switch"),

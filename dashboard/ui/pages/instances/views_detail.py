@@ -23,9 +23,9 @@ from dashboard.fleet.selectors.instances.instances import read_configured_instan
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
-from dashboard.ui.pages.instances.detail import InstancePage, instance_page, style_version
+from dashboard.ui.pages.compiles.compilations import list_compilations
+from dashboard.ui.pages.instances.detail import InstancePage, instance_page
 from dashboard.ui.pages.instances.list import serialize_ending
-from dashboard.ui.pages.model.compilations import compilations
 from dashboard.ui.pages.model.header import build_model_header
 from dashboard.ui.pages.model.verdict_queries import read_model_verdicts
 
@@ -145,7 +145,7 @@ def _instance(request: ProjectRequest, model_id: int, instance_id: str) -> Insta
 def _page(found: Instance) -> InstancePage:
     """Reads the page in a fixed number of queries."""
     project, ids = found.project_id, [found.version_id]
-    known, configurations = read_configured_instances(
+    _, configurations = read_configured_instances(
         project_id=project, version_ids=ids, environment=found.environment
     )
     events, findings = read_instance_history(found)
@@ -156,5 +156,5 @@ def _page(found: Instance) -> InstancePage:
         findings=findings,
         history=read_frame_history(found),
         configurations=configurations,
-        compilations=compilations(events, style_version(found), known, {}),
+        compilations=list_compilations(events, {found.pk: ("", found.started_at)}),
     )
