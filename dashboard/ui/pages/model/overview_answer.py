@@ -108,7 +108,7 @@ def _confidence(
         return AnswerFact("Confidence", "Confirmed" if fact else "Unknown", "observed" * bool(fact))
     agree = (
         f"{driving.strata_agreeing} of {numbers.plural(driving.strata, 'cohort')} agree"
-        if driving.strata and driving.strata_agreeing is not None
+        if driving.strata > 1 and driving.strata_agreeing is not None
         else ""
     )
     detail = ", ".join(filter(None, (driving.window_said, agree or driving.affected_said)))
