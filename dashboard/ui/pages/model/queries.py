@@ -43,11 +43,12 @@ DEPLOYMENT_MARGIN_MINUTES = 60
 
 
 class VerdictChange(NamedTuple):
-    """The minute at which the verdict of a deployment changed, and the new verdict."""
+    """Minute of a change of a deployment's verdict, the new verdict, and since when it applies."""
 
     deployment_id: int
     minute: int
     kind: str
+    since_minute: int | None
 
 
 @dataclass
@@ -162,7 +163,7 @@ def _read_events(
             (DeploymentMark.from_db(posted.db, mark_columns, row) for row in marks),
             key=lambda mark: (mark.at, mark.pk),
         ),
-        sorted(VerdictChange(*row) for row in changes),
+        sorted((VerdictChange(*row) for row in changes), key=lambda one: one.minute),
     )
 
 
