@@ -55,6 +55,7 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
         "may_admin": role_includes(mine.role, Role.ADMIN),
         "limits_reached": _list_limits_reached(mine.project) if mine.over_limit else {},
         "open_alert_count": mine.open_alerts,
+        "folding": mine.folding,
         "sections": build_navigation(mine.project.slug, (match.url_name if match else None) or ""),
     }
 
