@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from dashboard.ui.pages.compiles.recompile_headroom import Frame, FrameHeadroom
 from dashboard.ui.pages.findings.remedies import find_remedy
 
 MOST_BINS, MOST_ADVICE = 12, 3
+_OBSERVED = re.compile(r"\s*\(actual [^)]*\)$")
+"""The observed value at the end of a guard's text."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class FrameMatrix:
         if not any(cell.at_limit for row in self.rows for cell in row.cells):
             return ""
         limit = f" of {self.limits[0]}" if len(self.limits) == 1 else ""
-        return f"Framed: the frame reached its limit{limit}"
+        return f"framed: the frame reached its limit{limit}"
 
 
 def build_frame_matrix(
@@ -148,7 +151,7 @@ def _advice(room: FrameHeadroom, reasons: list[str], known: dict[str, int]) -> G
     ways = list_guard_remedies(varying, values)
     return GuardAdvice(
         frame=room.frame,
-        guard=guard,
+        guard=_OBSERVED.sub("", guard),
         values=", ".join(labels[:6]) + (" and more" if len(labels) > 6 else ""),
         code=next((way.code for way in ways if way.code), ""),
         text=find_remedy("guard", guard),
