@@ -164,6 +164,8 @@ LINES: dict[str, Line] = {
             "model_json",
             "model_csv",
             "model_numbers",
+            "model_versions",
+            "model_findings",
             "model_periods",
             "model_periods_json",
             "model_periods_csv",

@@ -128,12 +128,7 @@ def build_model_header(
     `spans` are the ranges of its picker, none for a tab without a range; `usual` is a default range
     of the tab's own."""
     query = request.GET
-    standing = standing or read_model_verdicts(
-        model=model,
-        environment=query.get("env", ""),
-        version_id=_read_id(query, "version", "b"),
-        baseline_id=_read_id(query, "baseline", "a"),
-    )
+    standing = standing or read_chosen_verdicts(query, model)
     chosen, counts = (
         read_model_range(query, model, standing, usual),
         read_header_data(model=model, standing=standing),
@@ -160,6 +155,16 @@ def build_model_header(
         if spans
         else None,
         kept=urlencode(kept),
+    )
+
+
+def read_chosen_verdicts(query: QueryDict, model: WatchedModel) -> ModelVerdicts:
+    """Deployments and verdicts, with the environment and the pair of versions from the URL."""
+    return read_model_verdicts(
+        model=model,
+        environment=query.get("env", ""),
+        version_id=_read_id(query, "version", "b"),
+        baseline_id=_read_id(query, "baseline", "a"),
     )
 
 

@@ -42,9 +42,10 @@ def read_rollups(
     spans: Mapping[int, Span],
     own: Mapping[int, Span],
     hourly: bool,
+    tabled: bool = True,
 ) -> Rollups:
     """`place` is the project and the environment; `spans` are versions in the range, `own` versions
-    outside it, by hours."""
+    outside it, by hours. Without `tabled`, the causes of eager calls stay empty."""
     drawn = {id: facts for id, facts in series.items() if facts.region == region}
     outside, project = list_scraped_versions(series.values()), place["project_id"]
     found = fetch_rows_together(
@@ -52,7 +53,9 @@ def read_rollups(
         query_calls(project_id=project, series=drawn, spans=own, hourly=True),
         query_processes(**place, spans=spans, hourly=hourly),
         query_processes(**place, spans=own, hourly=True),
-        query_eager_causes(project_id=project, series=drawn, spans=spans, hourly=hourly),
+        query_eager_causes(project_id=project, series=drawn, spans=spans, hourly=hourly)
+        if tabled
+        else None,
         query_eager_causes(project_id=project, series=drawn, spans=own, hourly=True),
     )
     return Rollups(
