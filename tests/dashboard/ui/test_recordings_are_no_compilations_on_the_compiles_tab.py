@@ -35,7 +35,7 @@ def test_recordings_are_counted_in_their_own_row(
 ) -> None:
     send_recordings(story, 70)
     text = shown(signed_in, project, "1")
-    assert "<dt>CUDA graph recordings</dt> <dd> 70, 7 s" in part(text, "served")
+    assert "<dt>CUDA graph recordings</dt><dd>70, 7 s" in part(text, "served")
     bars = part(text, "compilations")
     assert "1 first compile<" in bars and "cuda_graph" not in text
     assert "Spent recording CUDA graphs" in part(shown(signed_in, project, "1"), "pay")

@@ -75,7 +75,8 @@ class FrameMatrix:
 def build_frame_matrix(
     headroom: Iterable[FrameHeadroom], events: Iterable[VersionCompilation], window: TimeBins
 ) -> FrameMatrix:
-    """One row per frame: frames at their limit first, then those with the most recompiles."""
+    """One row per frame: frames whose agents reported the limit first, then those with the most
+    recompiles."""
     counts: dict[Frame, Counter[int]] = {}
     reached: dict[Frame, set[int]] = {}
     for event in events:
@@ -89,9 +90,8 @@ def build_frame_matrix(
     rows = []
     for room in headroom:
         counted = counts.get(room.key, Counter())
-        full = reached.get(room.key, set())
-        if room.latched and not full and counted:
-            full = {max(counted)}
+        full = reached.get(room.key) or ({max(counted)} if counted else set())
+        full = full if room.latched else set()
         cells = [FrameCell(counted[place], place in full) for place in range(window.count)]
         rows.append(FrameRow(room, cells, sum(counted.values())))
     return FrameMatrix(
@@ -111,7 +111,9 @@ def build_frame_matrix(
 def find_limit_times(
     headroom: Iterable[FrameHeadroom], events: Sequence[VersionCompilation]
 ) -> list[tuple[int, str]]:
-    """The minute in which each frame first reached its limit, with the name of the frame."""
+    """The minute in which each frame reached its limit, with the name of the frame: the first
+    compilation that filled the last entry, else the last recompile. Only an agent reports that calls
+    were refused afterwards."""
     found: dict[Frame, int] = {}
     last: dict[Frame, int] = {}
     for event in events:
@@ -121,8 +123,8 @@ def find_limit_times(
             last[_key(event)] = find_minute(event)
     times = []
     for room in headroom:
-        minute = found.get(room.key) or (last.get(room.key) if room.latched else None)
-        if minute is not None:
+        minute = found.get(room.key) or last.get(room.key)
+        if minute is not None and room.latched:
             times.append((minute, room.frame))
     return sorted(times)
 
