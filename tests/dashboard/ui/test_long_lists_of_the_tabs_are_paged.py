@@ -99,7 +99,7 @@ def test_two_thousand_starts_are_a_histogram_and_a_paged_list(
     text = " ".join(answer.content.decode().split())
     assert len(answer.content) < MOST_BYTES
     plot = part(text, "distribution")
-    assert "<circle" not in plot and 4 < plot.count("<rect") <= 40
+    assert "f2 dotf" not in plot and 4 < plot.count("<rect") <= 40
     counts = [int(found) for found in re.findall(r"<title>(\d+)", plot)]
     assert sum(counts) == MAX_STARTS
     card = part(text, "start")
@@ -112,4 +112,4 @@ def test_marks_of_sixty_starts_are_drawn_one_by_one(
 ) -> None:
     copy_starts(59)
     plot = part(shown(signed_in, project, "1", tabs=["startup"]), "distribution")
-    assert plot.count("<circle") == 60
+    assert plot.count("f2 dotf") == 60

@@ -112,8 +112,8 @@ def find_limit_times(
     headroom: Iterable[FrameHeadroom], events: Sequence[VersionCompilation]
 ) -> list[tuple[int, str]]:
     """The minute in which each frame reached its limit, with the name of the frame: the first
-    compilation that filled the last entry, else the last recompile. Only an agent reports that calls
-    were refused afterwards."""
+    compilation that filled the last entry, else the last recompile. Only an agent reports that
+    calls were refused afterwards."""
     found: dict[Frame, int] = {}
     last: dict[Frame, int] = {}
     for event in events:
