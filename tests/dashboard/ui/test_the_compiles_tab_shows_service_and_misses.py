@@ -253,4 +253,5 @@ def test_the_fleet_and_model_pages_link_to_the_version(
     address = url_of(project, "2")
     assert address in signed_in.get("/p/ranking/").content.decode()
     model = WatchedModel.objects.get()
-    assert address in signed_in.get(f"/p/ranking/models/{model.pk}/versions/").content.decode()
+    versions = signed_in.get(f"/p/ranking/models/{model.pk}/versions/").content.decode()
+    assert tab_of(project, "2", "compiles") in versions

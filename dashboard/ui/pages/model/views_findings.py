@@ -1,4 +1,4 @@
-"""The Findings tab of a model: what is new in the version, or all findings as a table."""
+"""The Findings tab of a model: new and gone findings of the version, or all as a table."""
 
 from __future__ import annotations
 
