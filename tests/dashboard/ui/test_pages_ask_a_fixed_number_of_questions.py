@@ -43,6 +43,9 @@ MOST = {
     "{model}switch/": 4,
     "{model}versions/": 8,
     "{model}weeks/": 8,
+    "{model}compiles/": 8,
+    "{model}compiles/?version={version}&compilations=all": 8,
+    "{model}startup/": 7,
 }
 """The maximum number of queries of each page in addition to those of the frame. Lower a number if
 its page needs fewer."""
