@@ -14,7 +14,7 @@ from dashboard.projects.cardinality_limits import describe_limit, read_limits
 from dashboard.projects.models import Project, Role
 from dashboard.projects.selectors import role_includes
 from dashboard.ui.layout.memberships import Membership
-from dashboard.ui.layout.navigation import build_navigation
+from dashboard.ui.layout.navigation import build_help_link, build_navigation
 
 THEMES = (("system", "System"), ("light", "Light"), ("dark", "Dark"))
 
@@ -47,6 +47,7 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
         return frame
     memberships: list[Membership] = request.memberships  # type: ignore[attr-defined]
     match = request.resolver_match
+    here = (match.url_name if match else None) or ""
     return frame | {
         "project": mine.project,
         "projects": [membership.project for membership in memberships],
@@ -56,7 +57,8 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
         "limits_reached": _list_limits_reached(mine.project) if mine.over_limit else {},
         "open_alert_count": mine.open_alerts,
         "folding": mine.folding,
-        "sections": build_navigation(mine.project.slug, (match.url_name if match else None) or ""),
+        "help_link": build_help_link(here),
+        "sections": build_navigation(mine.project.slug, here),
     }
 
 
