@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import F, FloatField, Q, Sum
 
+from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.models import ProcessMinute, RegionMinute, VersionMinute
 from dashboard.fleet.selectors.versions.version_series import (
     EAGER_COLUMNS,
@@ -106,59 +107,58 @@ def read_heatmap(
     slots: Slots,
     baseline_id: int | None = None,
 ) -> Heatmap:
-    """Return the heatmap of these instances; three queries, none without instances.
+    """Return the heatmap of these instances; one query, none without instances.
 
     With `baseline_id`, p50 is compared with that version instead of the instance's own version.
     """
     levels = Heatmap(slots)
     if not instance_ids:
         return levels
-    _add_calls(levels, project_id, instance_ids, series, baseline_id)
-    slot = (F("minute") - slots.span.first) / slots.step
-    rows = ProcessMinute.objects.filter(
-        _filter_span(slots), project_id=project_id, instance_id__in=instance_ids
-    ).values("instance_id", slot=slot)
-    for row in rows.annotate(seconds=Sum("covered"), compiling=Sum("compile_seconds")).order_by():
+    found, own, processes = _read_sums(project_id, instance_ids, series, slots)
+    # Compare the waiting time of callers if every instance reports it, else the duration of steady
+    # calls.
+    of = "" if any(row["silent"] for row in (*found, *own)) else "caller_"
+    usual = {(row["series_id"], row["slot"]): row for row in found}
+    compared, whole_span = _map_reference_series(series, baseline_id), _sum_levels(found, of)
+    for row in own:
+        cell, reference = levels.cell(row["instance_id"], row["slot"]), compared[row["series_id"]]
+        _add_row(cell, row, usual.get((reference, row["slot"])) or whole_span.get(reference), of)
+    for row in processes:
         cell = levels.cell(row["instance_id"], row["slot"])
         cell.covered, cell.compiling = row["seconds"], row["compiling"]
     return levels
 
 
-def _add_calls(
-    levels: Heatmap,
+def _read_sums(
     project_id: int,
     instance_ids: Collection[int],
     series: Mapping[int, SeriesInfo],
-    baseline_id: int | None,
-) -> None:
-    if not series:
-        return
-    slots = levels.slots
+    slots: Slots,
+) -> tuple[list[dict[str, Any]], ...]:
+    """Return the sums per slot of each series, of each instance and series, and of each process, in
+    one query."""
+    within = _filter_span(slots) & Q(project_id=project_id)
     slot = (F("minute") - slots.span.first) / slots.step
-    whole = VersionMinute.objects.filter(
-        _filter_span(slots), project_id=project_id, series_id__in=list(series)
-    ).values("series_id", slot=slot)
-    found = list(whole.annotate(**_CALL_SUMS).order_by())
-    usual = {(row["series_id"], row["slot"]): row for row in found}
-    rows = RegionMinute.objects.filter(
-        _filter_span(slots),
-        project_id=project_id,
-        instance_id__in=instance_ids,
-        series_id__in=list(series),
-    )
-    own = list(
-        rows.values("instance_id", "series_id", slot=slot)
+    of_series, of_instances = Q(series_id__in=list(series)), Q(instance_id__in=instance_ids)
+    whole = VersionMinute.objects.filter(within, of_series).values("series_id", slot=slot)
+    own = RegionMinute.objects.filter(within, of_instances, of_series)
+    processes = ProcessMinute.objects.filter(within, of_instances).values("instance_id", slot=slot)
+    rows = fetch_rows_together(
+        whole.annotate(**_CALL_SUMS).order_by(),
+        own.values("instance_id", "series_id", slot=slot)
         .annotate(**_CALL_SUMS, **_MODE_SUMS)
-        .order_by()
+        .order_by(),
+        processes.annotate(seconds=Sum("covered"), compiling=Sum("compile_seconds")).order_by(),
     )
-    # Compare the waiting time of callers if every instance reports it, else the duration of steady
-    # calls.
-    of = "" if any(row["silent"] for row in (*found, *own)) else "caller_"
-    compared = _map_reference_series(series, baseline_id)
-    whole_span = _sum_levels(found, of)
-    for row in own:
-        cell, reference = levels.cell(row["instance_id"], row["slot"]), compared[row["series_id"]]
-        _add_row(cell, row, usual.get((reference, row["slot"])) or whole_span.get(reference), of)
+    names = (
+        ("series_id", "slot", *_CALL_SUMS),
+        ("instance_id", "series_id", "slot", *_CALL_SUMS, *_MODE_SUMS),
+        ("instance_id", "slot", "seconds", "compiling"),
+    )
+    return tuple(
+        [dict(zip(own, row, strict=True)) for row in found]
+        for own, found in zip(names, rows, strict=True)
+    )
 
 
 def _map_reference_series(
