@@ -15,6 +15,7 @@ Bools = NDArray[np.bool_]
 Generator = np.random.Generator
 
 GPU_SPEED = {"H100": 0.0, "A100": 0.45, "L40S": 0.9}
+MODE_SPEED = {"default": 0.0, "max-autotune": -0.1}
 BUCKETS = ("small", "large")
 
 
@@ -38,6 +39,8 @@ class Fleet:
     gpus: tuple[str, ...] = ("H100", "A100")
     candidate_gpus: tuple[str, ...] = ()
     """Empty: the candidate runs on the baseline's types in turn."""
+    modes: tuple[str, ...] = ("default",)
+    """Execution modes of the instances of each arm and GPU type, in turn."""
     calls_per_minute: float = 300.0
     host_sd: float = 0.030
     process_sd: float = 0.020
@@ -67,6 +70,8 @@ class Fleet:
     """A slowly drifting level that all hosts of a rack share; hosts alternate between two racks."""
     day_step: float = 0.0
     """Standard deviation of the level between days."""
+    days: int = 0
+    """Days before the minutes. The fleet's levels on them are known by hour."""
     weekend: float = 0.0
     """Speed-up of calls on two days of the week, which also have 60% fewer calls."""
     autoscale: bool = False
@@ -90,6 +95,8 @@ class Fleet:
     """The shape bucket with the fault `slow`; empty: all."""
     fault_gpu: str = ""
     """The GPU type with the fault; empty: all."""
+    fault_mode: str = ""
+    """The execution mode with the fault; empty: all."""
     replaces: bool = False
     """Each candidate takes the place of a further baseline instance: this one runs on the same host
     until the candidate starts."""
@@ -97,6 +104,10 @@ class Fleet:
     """Minutes between the end of the baseline and the start of a candidate that replaces it."""
     nodes_known: bool = True
     """False: the agent reports pod names as hosts, so each process has a host of its own."""
+    other_nodes: bool = False
+    """A sequential candidate runs on other nodes than the baseline."""
+    neighbours: float = 0.0
+    """Another model runs on each node; this is the part of a node's slow-down that it has."""
     pairs: bool = False
     """Nodes have two GPUs: each candidate shares its node with a baseline instance."""
     traffic_share: float = 0.0
@@ -147,10 +158,11 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Placed:
-    """The instances of the fleet: arm, GPU type, host, and first and last minute."""
+    """The instances of the fleet: arm, GPU type, mode, host, and first and last minute."""
 
     candidate: Bools
     gpu: list[str]
+    mode: list[str]
     host: Ints
     start: Ints
     end: Ints

@@ -12,8 +12,14 @@ from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.explained_by import attribute_causes
 from dashboard.regressions.judge.inputs import stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
-from dashboard.regressions.judge.level_reading import find_outlier, find_shown, is_alone
+from dashboard.regressions.judge.level_reading import (
+    Finding,
+    find_outlier,
+    find_shown,
+    is_alone,
+)
 from dashboard.regressions.judge.matched_cell import MatchedCell
+from dashboard.regressions.judge.pool_groups import list_pool_hosts, read_pool
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     log_to_change,
@@ -30,7 +36,12 @@ from dashboard.regressions.judge.result import (
     sort_dots,
 )
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.strata_evidence import count_affected, list_strata, strata_differ
+from dashboard.regressions.judge.strata_evidence import (
+    count_affected,
+    list_dimension_changes,
+    list_strata,
+    strata_differ,
+)
 from dashboard.regressions.judge.verdict_policy import Track, Verdict
 
 MOST_DOTS = 100
@@ -85,15 +96,17 @@ def ratio_row(
     metric, shown = series.metric, find_shown(series, budget)
     estimate, margin = None, 0.0
     if shown is not None and not series.is_within_bucket:
+        shown = show_recent(series, shown) if track.driving else shown
         estimate, margin = shown.estimate, shown.margin
     label, reason = ratio_label(series, margin)
     strata, effect = list_strata(series.estimate, margin), math.log1p(metric.smallest_effect)
+    alone = label == "REGRESSED" and estimate is not None and is_alone(series, estimate)
     return Evidence(
         **build_heading(region, series, track, judged, verdict),
         label=label,
         reason=reason,
         **build_levels(series, estimate),
-        **(build_interval(estimate, margin, settings) if estimate else NO_INTERVAL),
+        **(build_interval(shown, settings) if shown and estimate else NO_INTERVAL),
         smallest_effect=metric.smallest_effect,
         tolerated=metric.tolerated,
         worse=metric.worse,
@@ -108,20 +121,53 @@ def ratio_row(
         layouts=series.layouts,
         causes={},
         dots=() if series.is_within_bucket else ratio_dots(series),
-        alone=label == "REGRESSED" and estimate is not None and is_alone(series, estimate),
-        strata_differ=estimate is not None and strata_differ(estimate, effect),
-        window_minutes=shown.window_minutes if shown else 0,
-        cohort=shown.cohort if shown else None,
-        **build_outlier(series, budget),
+        alone=alone,
+        **(build_scope(series, shown, effect) if shown and estimate else {}),
+        **build_outlier(series, budget, estimate, alone),
     )
 
 
-def build_outlier(series: RatioSeries, budget: ErrorBudget) -> dict[str, Any]:
-    """The instance that is far slower than the others, with its change."""
+def build_scope(series: RatioSeries, shown: Finding, effect: float) -> dict[str, Any]:
+    """The window and the cohort that a change is of, whether cohorts disagree, and their changes in
+    the dimension in which they do."""
+    differ = strata_differ(shown.estimate, effect)
+    found: dict[str, Any] = {"cohort": shown.cohort, "strata_differ": differ}
+    found["window_minutes"] = shown.window_minutes
+    if shown.cohort is not None:
+        kind = shown.cohort.kind
+        alike = [
+            (kind, each.name, log_to_change(estimate.delta))
+            for each, estimate in series.cohorts.items()
+            if each.kind == kind
+        ]
+        alike.sort(key=lambda item: (-item[2], item[1]))
+        if len(alike) > 1 and 2.0 * alike[-1][2] <= alike[0][2]:
+            return {**found, "cohort_changes": tuple(alike)}
+    changes = list_dimension_changes(shown.estimate) if differ else ()
+    return {**found, "cohort_changes": changes}
+
+
+def build_outlier(
+    series: RatioSeries, budget: ErrorBudget, estimate: Estimate | None, alone: bool
+) -> dict[str, Any]:
+    """The instance that is far slower than the others, with its change; and the instance to
+    at, with its host."""
     found = find_outlier(series, budget) if series.groups else None
-    if found is None:
+    units = [
+        (value - group.baseline_mean, str(unit), unit)
+        for group in (estimate.groups if estimate else ())
+        for unit, value in group.candidate.items()
+    ]
+    if found is None and not units:
         return {}
-    return {"outlier": str(found.unit), "outlier_change": log_to_change(found.change)}
+    odd = found.unit if found else max(units)[2] if alone or len(units) == 1 else None
+    said: dict[str, Any] = {}
+    if odd is not None:
+        hosts = (cell.nodes.get(odd, "") for cell in series.cells.values())
+        said = {"odd_instance": str(odd), "odd_host": next(filter(None, hosts), "")}
+    if found:
+        said |= {"outlier": str(found.unit), "outlier_change": log_to_change(found.change)}
+    return said
 
 
 def detectable(margin: float, effect: float, error: float, df: int) -> float:
@@ -144,12 +190,25 @@ def build_levels(series: RatioSeries, estimate: Estimate | None) -> dict[str, An
     }
 
 
-def build_interval(estimate: Estimate, margin: float, settings: Settings) -> dict[str, Any]:
-    """The change with its interval and bound, as relative changes."""
+def show_recent(series: RatioSeries, shown: Finding) -> Finding:
+    """The finding of the last half hour, if the mean no longer shows the change that drives the
+    verdict: a gross change drives it within minutes, and ends it half an hour later."""
+    recent = series.recent.mean()
+    if recent is None or shown.estimate.delta >= series.effect or recent <= shown.estimate.delta:
+        return shown
+    half_hour = shown.estimate._replace(delta=recent)
+    return Finding(half_hour, shown.tail, shown.tail, series.settings.recent_minutes)
+
+
+def build_interval(shown: Finding, settings: Settings) -> dict[str, Any]:
+    """The change with its interval and bound, as relative changes. The last half hour has no
+    interval, because its error is not estimated."""
+    estimate, margin = shown.estimate, shown.margin
+    timed = shown.window_minutes != settings.recent_minutes
     return {
         "change": log_to_change(estimate.delta),
-        "low": log_to_change(estimate.delta - margin),
-        "high": log_to_change(estimate.delta + margin),
+        "low": log_to_change(estimate.delta - margin) if timed else None,
+        "high": log_to_change(estimate.delta + margin) if timed else None,
         "bound": log_to_change(estimate.delta + estimate.margin(settings.healthy_alpha)),
         "smallest_visible": log_to_change(margin),
     }
@@ -195,7 +254,7 @@ def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
         found = [
             (cell.traffic.baseline, levels)
             for cell in cells
-            if (levels := baseline_levels(series, cell, group.same_hosts))
+            if (levels := baseline_levels(series, cell, group.day_share == 1.0))
         ]
         for calls, levels in found:
             weights.append(calls / sum(each for each, _ in found) / group.k)
@@ -203,10 +262,10 @@ def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
     return math.fsum(terms) / math.fsum(weights)
 
 
-def baseline_levels(series: RatioSeries, cell: MatchedCell, same_hosts: bool) -> list[float]:
-    """The baseline's mean log level per instance of a cell; with `same_hosts`, the level that each
-    host's past predicts."""
-    if same_hosts:
+def baseline_levels(series: RatioSeries, cell: MatchedCell, past: bool) -> list[float]:
+    """The baseline's mean log level per instance of a cell; with `past`, the levels that the past
+    predicts."""
+    if past:
         return [
             (total.level - total.difference) / total.minutes
             for total in series.past_of(cell).values()
@@ -216,7 +275,7 @@ def baseline_levels(series: RatioSeries, cell: MatchedCell, same_hosts: bool) ->
 
 def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
     """Every instance in each cell in which it was matched, and every host that was compared with
-    its past."""
+    its past or is in the pool."""
     dots = []
     for (stratum, bucket), cell in series.cells.items():
         found = [
@@ -226,11 +285,13 @@ def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
             ("candidate", unit, total.level, total.minutes)
             for unit, total in cell.candidate.items()
         ]
+        pool = read_pool(cell, series.slope)
+        found += list_pool_hosts(cell, pool)
         for unit, total in series.past_of(cell).items():
-            found += [
-                ("baseline", unit, total.level - total.difference, total.minutes),
-                ("candidate", unit, total.level, total.minutes),
-            ]
+            found.append(("candidate", unit, total.level, total.minutes))
+            if unit not in pool:
+                past = total.level - total.difference
+                found.append(("baseline", unit, past, total.minutes))
         for arm, unit, level, minutes in found:
             dots.append(
                 Dot(

@@ -34,8 +34,8 @@ from typing import NamedTuple
 
 from scipy.special import bdtrc
 
-from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.inputs import InstanceMinute, Stratum
+from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.pooled_estimate import Unit, evict_units
 from dashboard.regressions.judge.rate_ratio import FRESH_MINUTES
 from dashboard.regressions.judge.settings import AffectedMetric
@@ -139,6 +139,16 @@ def add_rows(
             for cause, count in metric.causes(row).items():
                 window.causes[cause] = window.causes.get(cause, 0) + count
     return all_calls, all_events
+
+
+def sum_causes(windows: InstanceWindows) -> dict[str, int]:
+    """The events by cause, most frequent first."""
+    counts: dict[str, int] = {}
+    for units in windows.values():
+        for window in units.values():
+            for cause, count in window.causes.items():
+                counts[cause] = counts.get(cause, 0) + count
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def survey_windows(
