@@ -9,6 +9,7 @@ from dashboard.ui.pages.alerts import views_exports as alert_exports
 from dashboard.ui.pages.alerts import views_quality as alert_quality
 from dashboard.ui.pages.compare import views as compare
 from dashboard.ui.pages.compile_cost import views as cost
+from dashboard.ui.pages.compiles import views as compiles
 from dashboard.ui.pages.findings import views as findings
 from dashboard.ui.pages.fleet import views as fleet
 from dashboard.ui.pages.fleet import views_exports as fleet_exports
@@ -20,6 +21,8 @@ from dashboard.ui.pages.instances import views_list as instances
 from dashboard.ui.pages.kill_switch import views as kill_switch
 from dashboard.ui.pages.model import views as model
 from dashboard.ui.pages.model import views_baseline as baseline
+from dashboard.ui.pages.model import views_findings as model_findings
+from dashboard.ui.pages.model import views_versions as versions
 from dashboard.ui.pages.period_comparison import views_fleet as fleet_period_comparison
 from dashboard.ui.pages.period_comparison import views_model as period_comparison
 from dashboard.ui.pages.ranks import views as ranks
@@ -29,6 +32,8 @@ from dashboard.ui.pages.settings.notifications import views as rules
 from dashboard.ui.pages.settings.notifications import views_channels as channels
 from dashboard.ui.pages.settings.runbooks import views as runbooks
 from dashboard.ui.pages.setup import views as setup
+from dashboard.ui.pages.startup import views as startup
+from dashboard.ui.pages.startup import views_budgets as budgets
 from dashboard.ui.pages.version import views as version
 
 urlpatterns: list[URLPattern] = [
@@ -76,6 +81,12 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/models/<int:model_id>.json", model.model_json, name="model_json"),
     path("p/<slug:slug>/models/<int:model_id>.csv", model.model_csv, name="model_csv"),
     path("p/<slug:slug>/models/<int:model_id>/numbers/", model.model_numbers, name="model_numbers"),
+    path("p/<slug:slug>/models/<int:model_id>/versions/", versions.versions, name="model_versions"),
+    path(
+        "p/<slug:slug>/models/<int:model_id>/findings/",
+        model_findings.model_findings,
+        name="model_findings",
+    ),
     path(
         "p/<slug:slug>/models/<int:model_id>/weeks/",
         period_comparison.period_comparison,
@@ -120,6 +131,8 @@ urlpatterns: list[URLPattern] = [
         name="instances_csv",
     ),
     path("p/<slug:slug>/models/<int:model_id>/ranks/", ranks.ranks, name="ranks"),
+    path("p/<slug:slug>/models/<int:model_id>/compiles/", compiles.compiles, name="model_compiles"),
+    path("p/<slug:slug>/models/<int:model_id>/startup/", startup.startup, name="model_startup"),
     path("p/<slug:slug>/models/<int:model_id>/ranks.json", ranks.ranks_json, name="ranks_json"),
     path("p/<slug:slug>/models/<int:model_id>/ranks.csv", ranks.ranks_csv, name="ranks_csv"),
     path(
@@ -154,7 +167,7 @@ urlpatterns: list[URLPattern] = [
     ),
     path(
         "p/<slug:slug>/models/<int:model_id>/versions/<int:version_id>/budgets/",
-        version.version_budgets,
+        budgets.version_budgets,
         name="version_budgets",
     ),
     path("p/<slug:slug>/models/<int:model_id>/switch/", kill_switch.kill_switch, name="switch"),

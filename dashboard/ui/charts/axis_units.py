@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -20,7 +21,8 @@ class AxisScale:
 
 def choose_scale(metric: Metric, values: Iterable[float | None], clock: str = "wall") -> AxisScale:
     """The scale that suits the largest value."""
-    top = max((value for value in values if value is not None), default=0.0)
+    known = (value for value in values if value is not None and math.isfinite(value))
+    top = max(known, default=0.0)
     if metric.kind == "duration":
         factor, unit = duration_scale(top)
         return AxisScale(factor, f"{unit}, {'GPU time' if clock == 'gpu' else 'wall time'}")
@@ -40,5 +42,5 @@ def duration_scale(seconds: float) -> tuple[float, str]:
 
 
 def round_value(value: float | None, digits: int = 5) -> float | None:
-    """Rounds to few digits to keep pages small; None stays None."""
-    return None if value is None else float(f"{value:.{digits}g}")
+    """Rounds to few digits to keep pages small; None for a value that is missing or infinite."""
+    return float(f"{value:.{digits}g}") if value is not None and math.isfinite(value) else None

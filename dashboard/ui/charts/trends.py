@@ -64,6 +64,10 @@ class Trend:
     budget: float | None = None
     note: str = ""
     """The reason why bins with calls have no point."""
+    from_zero: bool = True
+    """Shares and counts begin at zero; the axis of other metrics fits the values."""
+    factor: float = 1.0
+    """Values are multiples of the base unit by this factor."""
 
     @property
     def empty(self) -> bool:
@@ -84,6 +88,8 @@ class TrendMark:
     slot: int = 0
     link: str = ""
     until: int | None = None
+    short: str = ""
+    """The label in a chart, such as A-418; empty if the text is short."""
 
     @property
     def last(self) -> int | None:
@@ -164,6 +170,7 @@ def serialize_trends(
                 "at": _at(mark.minute),
                 "kind": mark.kind,
                 "text": mark.text,
+                "label": mark.short or mark.text,
                 "slot": mark.slot,
                 "link": mark.link,
                 "until": _at(mark.until) if mark.until is not None else None,
@@ -258,7 +265,17 @@ def _trend(
     conclusion = (
         f"{metric.title}, {unit}. Newest: {'; '.join(said) or 'no version'}. {note}".rstrip()
     )
-    return Trend(metric.key, metric.title, unit, scale.suffix, lines, conclusion, note=note)
+    return Trend(
+        metric.key,
+        metric.title,
+        unit,
+        scale.suffix,
+        lines,
+        conclusion,
+        note=note,
+        from_zero=metric.kind in ("share", "count"),
+        factor=scale.factor,
+    )
 
 
 def _note(known: Sequence[tuple[str, Sequence[QuantileBound]]]) -> str:

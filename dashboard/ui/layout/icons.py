@@ -75,7 +75,11 @@ MARKS |= {
     "document": f'<path d="M2.6 1.2h4.8l2 2v7.6H2.6z" {_LINE} stroke-width="1.4" '
     'stroke-linejoin="round"/>'
     f'<path d="M4.6 5.6h2.8M4.6 8h2.8" {_LINE} stroke-width="1.2" {_ROUND}/>',
+    "more": f'<path d="m4.5 3 3 3-3 3" {_LINE} stroke-width="1.6" {_ROUND}/>',
+    "enlarge": '<path d="M7.5 1.5h3v3M4.5 10.5h-3v-3M10.5 1.5 7 5M1.5 10.5 5 7" '
+    f'{_LINE} stroke-width="1.4" {_ROUND}/>',
     "sort-down": f'<path d="M6 2v8M3 7l3 3 3-3" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "right": f'<path d="m4.5 3 3 3-3 3" {_LINE} stroke-width="1.6" {_ROUND}/>',
     "sort-up": f'<path d="M6 10V2M3 5l3-3 3 3" {_LINE} stroke-width="1.4" {_ROUND}/>',
 }
 

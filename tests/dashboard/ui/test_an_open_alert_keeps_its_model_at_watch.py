@@ -59,7 +59,7 @@ def places(new: Deployment) -> list[str]:
     return [
         "/p/ranking/",
         f"{model}/?version={new.version_id}",
-        f"{model}/versions/{new.version_id}/",
+        f"{model}/compiles/?version={new.version_id}",
         "/p/ranking/alerts/1/",
     ]
 
@@ -135,11 +135,9 @@ def test_the_last_known_verdict_ends_with_the_alert(
     alert_resolve(alert=opened, user=person, note="seen")
     for address in places(new)[:3]:
         text = shown(signed_in, address)
-        assert (
-            "last known" not in text
-            and "badge watch" not in text
-            and "first version seen here" in text
-        ), address
+        assert "last known" not in text and "badge watch" not in text, address
+    for address in places(new)[:2]:
+        assert "first version seen here" in shown(signed_in, address), address
 
 
 def test_acknowledged_and_snoozed_alerts_keep_the_last_known_verdict(
@@ -163,14 +161,14 @@ def test_an_alert_affects_only_its_own_version(
     signed_in: Client, opened: Alert, fleet: Fleet, old: Deployment
 ) -> None:
     fleet.say(old, "healthy", "No regression above 6%.")
-    text = shown(signed_in, f"/p/ranking/models/{old.model_id}/versions/{old.version_id}/")
+    text = shown(signed_in, f"/p/ranking/models/{old.model_id}/compiles/?version={old.version_id}")
     assert "badge healthy" in text and "last known" not in text
 
 
-def test_the_model_and_version_pages_link_to_the_alert_and_the_ranks(
+def test_the_overview_links_to_the_alert_and_the_ranks(
     signed_in: Client, opened: Alert, new: Deployment
 ) -> None:
-    for address in places(new)[1:3]:
+    for address in places(new)[1:2]:
         text = shown(signed_in, address)
         assert "Ranks of a job have diverged." in text, address
         assert (
@@ -191,7 +189,9 @@ def test_the_silence_of_a_model_affects_each_live_version(
     )  # fmt: skip
     headers = {"authorization": f"Bearer {api_key}"}
     for one in (old, new):
-        page = shown(signed_in, f"/p/ranking/models/{one.model_id}/versions/{one.version_id}/")
+        page = shown(
+            signed_in, f"/p/ranking/models/{one.model_id}/startup/?version={one.version_id}"
+        )
         assert "badge watch" in page and "badge healthy" not in page, one.version.name
     kinds = {
         item["kind"]

@@ -103,7 +103,7 @@ def test_a_verdict_on_old_data_states_the_age_on_every_page(
     store_verdict(deployment, kind)
     model = f"/p/ranking/models/{deployment.model_id}"
     fleet = f"/p/ranking/?open={deployment.model_id}"
-    for address in (fleet, f"{model}/", f"{model}/versions/{deployment.version_id}/"):
+    for address in (fleet, f"{model}/", f"{model}/compiles/"):
         assert "stale: last data <time" in shown(signed_in, address), address
     Deployment.objects.update(last_minute=clock.minute_of(clock.unix()) - 2)
     assert "stale: last data" not in shown(signed_in, f"{model}/")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
-from django.http import Http404, HttpResponse, JsonResponse, QueryDict
+from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
@@ -14,9 +13,6 @@ from dashboard.fleet.selectors.compilations.cache_miss_costs import read_miss_co
 from dashboard.fleet.selectors.findings.finding_days import count_findings_by_day
 from dashboard.fleet.selectors.findings.finding_detail import FindingDetail, read_finding_detail
 from dashboard.fleet.selectors.findings.finding_list import (
-    SORTS,
-    STATES,
-    FindingFilter,
     FindingList,
     read_finding_list,
 )
@@ -24,51 +20,36 @@ from dashboard.fleet.selectors.versions.fleet_page import list_environments
 from dashboard.ui.charts.findings_by_day import build_findings_by_day, days_table
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.paging import paginate, read_page_number
-from dashboard.ui.http.sortable_table import Column, Order
-from dashboard.ui.http.time_range import replace_query
+from dashboard.ui.http.paging import read_page_number
+from dashboard.ui.pages.compiles.cache_misses import sum_factors
 from dashboard.ui.pages.findings.detail import finding_page
-from dashboard.ui.pages.findings.list import HEAD, finding_rows, format_kind, tabulate_findings
-from dashboard.ui.pages.model.views import parse_whole_number
-from dashboard.ui.pages.version.cache_misses import sum_factors
+from dashboard.ui.pages.findings.list import HEAD, tabulate_findings
+from dashboard.ui.pages.findings.table import PAGE_SIZE, build_table_context, read_filter
 
-PAGE_SIZE = 50
 MAX_EXPORTED = 10_000
-MAX_TEXT_LENGTH = 200
-COLUMNS = (
-    Column("Finding"),
-    Column("Model"),
-    Column("State"),
-    Column("Times", "times", right=True, most_first=True),
-    Column("Instances", right=True),
-    Column("First seen", "first", right=True, most_first=True),
-    Column("Last seen", "last", right=True, most_first=True),
-)
 
 
 @require_safe
 @project_page()
 def findings(request: ProjectRequest) -> HttpResponse:
     """The list."""
-    query, wanted = request.GET, _read_filter(request.GET)
+    query, wanted = request.GET, read_filter(request.GET)
     found = read_finding_list(
         project_id=request.project.pk, wanted=wanted, page=read_page_number(query), size=PAGE_SIZE
     )
     return render(
         request,
         "ui/findings/list.html",
-        _choices(request, wanted, found)
+        build_table_context(query, wanted, found)
         | {
-            "rows": finding_rows(found.rows),
+            "models": found.models,
+            "versions": found.versions,
+            "environments": list_environments(project_id=request.project.pk),
             "days": build_findings_by_day(
                 count_findings_by_day(project_id=request.project.pk, wanted=wanted)
             )
             if found.total or wanted.state
             else None,
-            "total": found.total,
-            "page": paginate(query, total=found.total, size=PAGE_SIZE),
-            "wanted": wanted,
-            "query": query.urlencode(),
             "filtered": any(
                 (
                     wanted.model_id,
@@ -79,8 +60,6 @@ def findings(request: ProjectRequest) -> HttpResponse:
                     wanted.environment,
                 )
             ),
-            "heads": _order(query).heads(query, COLUMNS),
-            "sort": query.get("sort", ""),
             "factors": sum_factors(read_miss_costs(project_id=request.project.pk, now=clock.now()))
             if wanted.kind == "cache_miss"
             else [],
@@ -101,9 +80,7 @@ def findings_json(request: ProjectRequest) -> HttpResponse:
 def findings_csv(request: ProjectRequest) -> HttpResponse:
     """The findings table, or the data of the chart over time."""
     if request.GET.get("chart") == "days":
-        days = count_findings_by_day(
-            project_id=request.project.pk, wanted=_read_filter(request.GET)
-        )
+        days = count_findings_by_day(project_id=request.project.pk, wanted=read_filter(request.GET))
         return csv_response(days_table(days), f"{request.project.slug}-findings-by-day.csv")
     return csv_response(
         [HEAD, *tabulate_findings(_all(request).rows)], f"{request.project.slug}-findings.csv"
@@ -187,28 +164,9 @@ def finding_csv(request: ProjectRequest, finding_id: int) -> HttpResponse:
     )
 
 
-def _read_filter(query: QueryDict) -> FindingFilter:
-    state = query.get("state", "")
-    return FindingFilter(
-        model_id=parse_whole_number(query.get("model")),
-        version_id=parse_whole_number(query.get("version"))
-        if parse_whole_number(query.get("model")) is not None
-        else None,
-        environment=query.get("env", ""),
-        kind=query.get("kind", "")[:64],
-        state=state if state in STATES else "",
-        text=query.get("q", "").strip()[:MAX_TEXT_LENGTH],
-        order=tuple(_order(query).by(dict(SORTS))),
-    )
-
-
-def _order(query: QueryDict) -> Order:
-    return Order.read(query, COLUMNS, "-last")
-
-
 def _all(request: ProjectRequest) -> FindingList:
     return read_finding_list(
-        project_id=request.project.pk, wanted=_read_filter(request.GET), page=1, size=MAX_EXPORTED
+        project_id=request.project.pk, wanted=read_filter(request.GET), page=1, size=MAX_EXPORTED
     )
 
 
@@ -217,28 +175,3 @@ def _detail(request: ProjectRequest, finding_id: int) -> FindingDetail:
     if found is None:
         raise Http404("Finding not found in this project.")
     return found
-
-
-def _choices(request: ProjectRequest, wanted: FindingFilter, found: FindingList) -> dict[str, Any]:
-    """The filters, each with its URL and the number of its findings."""
-    query = request.GET
-    states = [
-        (
-            state,
-            replace_query(query, state="" if state == wanted.state else state, page=""),
-            found.states.get(state, 0),
-            state == wanted.state,
-        )
-        for state in STATES
-    ]
-    # A selected value stays in the list if it has no findings.
-    asked = {wanted.kind: 0} if wanted.kind else {}
-    kinds = sorted({**asked, **found.kinds}.items(), key=lambda item: (-item[1], item[0]))
-    return {
-        "states": [one for one in states if one[2] or one[3]],
-        "kinds": [(kind, f"{format_kind(kind)} ({count:,})") for kind, count in kinds],
-        "models": found.models,
-        "versions": found.versions,
-        "environments": list_environments(project_id=request.project.pk),
-        "any_state": replace_query(query, state="", page=""),
-    }

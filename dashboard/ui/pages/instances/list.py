@@ -28,6 +28,8 @@ from dashboard.ui.pages.instances.trait_differences import TraitDifferences, com
 from dashboard.vocabulary import numbers
 
 GOOD_WORDS = "other instances"
+NEWEST_MINUTES = 15
+"""Minutes of p50 and compile time in the table."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class InstancesPageRow:
     job: str
     started: datetime
     eager: str
+    p50: str
+    compiling: str
     server: str = ""
     """The server that starts with this row, with its processes; empty if no server starts here."""
     helpers: str = ""
@@ -67,7 +71,6 @@ class InstancesPage:
     differs: TraitDifferences
     versions: list[tuple[int, str]]
     gpus: list[str]
-    environments: list[str]
     jobs: int
     helpers: str
 
@@ -90,7 +93,6 @@ def instances_page(facts: InstancesData, measure: Measure) -> InstancesPage:
             key=lambda one: one[1],
         ),
         gpus=sorted({row.gpu for row, _ in facts.everyone if row.gpu}),
-        environments=sorted({deployment.environment for deployment in facts.deployments}),
         jobs=len({row.job for row, _ in facts.everyone if row.job and row.world_size > 1}),
     )
 
@@ -138,7 +140,9 @@ def _row(instance: Instance, facts: InstancesData, measure: Measure) -> Instance
         ReportingInstance(instance, facts.missing.get(instance.instance_id, 0)), {}, clock.now()
     )
     strip = build_heatmap_row(list_slot_values(facts.levels, instance.pk, measure), measure)
-    share = eager_share(instance)
+    share, newest = eager_share(instance), _newest_cells(facts.levels, instance.pk)
+    timed, covered = sum(one.timed for one in newest), sum(one.covered for one in newest)
+    compiling = sum(one.compiling for one in newest)
     return InstancesPageRow(
         told=told,
         strip=strip,
@@ -146,7 +150,16 @@ def _row(instance: Instance, facts: InstancesData, measure: Measure) -> Instance
         job=instance.job if instance.world_size > 1 else "",
         started=instance.started_at,
         eager=numbers.percent(share) if instance.known_calls else "",
+        p50=numbers.duration(sum(one.level for one in newest) / timed) if timed else "",
+        compiling=numbers.percent(min(1.0, compiling / covered)) if covered else "",
     )
+
+
+def _newest_cells(levels: Heatmap, instance: int) -> list[HeatmapCell]:
+    """The cells of the newest minutes of the strips."""
+    slots = levels.slots
+    first = slots.count - max(1, -(-NEWEST_MINUTES // slots.step))
+    return [cell for slot, cell in levels.cells.get(instance, {}).items() if slot >= first]
 
 
 def list_slot_values(levels: Heatmap, instance: int, measure: Measure) -> list[Value]:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from dashboard.common import clock
 from dashboard.fleet.fold.roles import is_counted, is_helper
-from dashboard.fleet.models import Deployment, Instance, InstanceState, WatchedModel
+from dashboard.fleet.models import Instance, InstanceState, WatchedModel
 from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_heatmap import Heatmap, Slots, read_heatmap
 from dashboard.fleet.selectors.instances.instance_list import (
@@ -29,7 +29,6 @@ from dashboard.fleet.selectors.instances.instance_traits import (
 )
 from dashboard.fleet.selectors.job_groups import NO_SERVER, Groups, Server
 from dashboard.fleet.selectors.versions.version_series import read_outermost_series
-from dashboard.fleet.selectors.versions.versions import list_model_deployments
 
 BAD_STATES = (InstanceState.HUNG, InstanceState.SILENT, InstanceState.EAGER, InstanceState.DEGRADED)
 
@@ -39,12 +38,14 @@ InstanceWithState = tuple[Instance, InstanceState]
 
 @dataclass(frozen=True)
 class InstancesQuery:
-    """Parameters of the URL; empty values match everything."""
+    """Parameters of the URL; empty values, except the environment, match everything."""
 
     slots: Slots
     since: datetime
     environment: str = ""
     version_id: int | None = None
+    baseline_id: int | None = None
+    """The version with which p50 is compared; None: each instance with its own version."""
     gpu: str = ""
     state: str = ""
     text: str = ""
@@ -59,7 +60,6 @@ class InstancesData:
     """One page of matching instances, and the filter values."""
 
     environment: str
-    deployments: list[Deployment]
     everyone: list[tuple[Instance, InstanceState]]
     fitting: list[tuple[Instance, InstanceState]]
     shown: list[tuple[Instance, InstanceState]]
@@ -88,11 +88,9 @@ class InstancesData:
 
 
 def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> InstancesData:
-    """A fixed number of queries: three for the list, four for the strips, one for the trait
+    """A fixed number of queries: one for the list, four for the strips, one for the trait
     differences if some instances are degraded and some are not."""
-    deployments = list_model_deployments(project_id=model.project_id, model_id=model.pk)
-    environment = _environment(deployments, asked.environment)
-    now = clock.now()
+    environment, now = asked.environment, clock.now()
     rows = list_instances_since(
         project_id=model.project_id, model_id=model.pk, environment=environment, since=asked.since
     )
@@ -110,12 +108,15 @@ def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> Instan
     shown = fitting[first : first + asked.size]
     series = read_outermost_series(
         project_id=model.project_id,
-        version_ids={row.version_id for row, _ in shown},
+        version_ids={
+            id
+            for id in (*(row.version_id for row, _ in shown), asked.baseline_id)
+            if id is not None
+        },
         environment=environment,
     )
     facts = InstancesData(
         environment=environment,
-        deployments=deployments,
         everyone=everyone,
         fitting=fitting,
         shown=shown,
@@ -125,6 +126,7 @@ def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> Instan
             instance_ids=[row.pk for row, _ in shown],
             series=series,
             slots=asked.slots,
+            baseline_id=asked.baseline_id,
         ),
         missing=count_missing_windows(
             project_id=model.project_id, instance_ids=[row.instance_id for row, _ in shown]
@@ -149,12 +151,6 @@ def _compare(facts: InstancesData, project_id: int) -> None:
         facts.traits = read_instance_traits(
             project_id=project_id, instance_ids=few, since=since, newest=newest
         )
-
-
-def _environment(deployments: list[Deployment], asked: str) -> str:
-    """The requested version, else that of the newest deployment."""
-    known = [deployment.environment for deployment in deployments]
-    return asked if asked in known else next(iter(known), asked)
 
 
 def _matches_query(row: Instance, asked: InstancesQuery) -> bool:

@@ -16,7 +16,8 @@ from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_heatmap import Slots
 from dashboard.fleet.selectors.instances.instance_list import MAX_INSTANCES
 from dashboard.fleet.selectors.versions.version_series import Span
-from dashboard.ui.charts.heatmap import MEASURES, find_measure
+from dashboard.regressions.evidence_reader import read_changes
+from dashboard.ui.charts.heatmap import find_measure, list_measures
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.paging import paginate, read_page_number
@@ -30,10 +31,19 @@ from dashboard.ui.pages.instances.list import (
     serialize_rows,
 )
 from dashboard.ui.pages.instances.queries import InstancesQuery, read_instances_data
-from dashboard.ui.pages.model.views import model_or_404, parse_whole_number
+from dashboard.ui.pages.model.header import (
+    KEPT,
+    build_model_header,
+    read_chosen_verdicts,
+    read_model_range,
+)
+from dashboard.ui.pages.model.lookup import model_or_404, parse_whole_number
+from dashboard.ui.pages.model.verdict_queries import ModelVerdicts
+from dashboard.vocabulary import numbers
 
-SPAN_AND_SLOT_MINUTES = {"1h": (60, 1), "6h": (360, 6), "24h": (1440, 24)}
-"""Minutes of a range, and of each cell of a strip."""
+SPANS = ("1h", "6h", "24h")
+MAX_MINUTES, MAX_SLOTS = 1440, 60
+"""Maximum length of the strips, and of their cells."""
 PAGE_SIZE = 50
 
 
@@ -42,10 +52,15 @@ PAGE_SIZE = 50
 def instances(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The page, or the part of it that scripts poll."""
     model = model_or_404(request, model_id)
-    context = _context(request, model, _page(request, model, PAGE_SIZE))
+    standing = read_chosen_verdicts(request.GET, model)
+    context = _context(request, model, standing, _page(request, model, standing))
     part = render_to_string("ui/instances/live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
+    context["polled"] = True
+    context["header"] = build_model_header(
+        request, model, active="instances", standing=standing, spans=SPANS
+    )
     return mark_uncached(
         render(
             request, "ui/instances/page.html", context | {"part": part, "etag": fragment_etag(part)}
@@ -58,7 +73,8 @@ def instances(request: ProjectRequest, model_id: int) -> HttpResponse:
 def instances_json(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The rows of the page from the URL, with all cells of their strips, and the trait
     differences."""
-    page = _page(request, model_or_404(request, model_id), PAGE_SIZE)
+    model = model_or_404(request, model_id)
+    page = _page(request, model, read_chosen_verdicts(request.GET, model))
     lines = [
         {
             "what": one.key,
@@ -85,7 +101,8 @@ def instances_json(request: ProjectRequest, model_id: int) -> HttpResponse:
 @project_page()
 def instances_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     """All instances that match the filter, without the strips."""
-    page = _page(request, model_or_404(request, model_id), PAGE_SIZE)
+    model = model_or_404(request, model_id)
+    page = _page(request, model, read_chosen_verdicts(request.GET, model))
     head = [
         "instance",
         "host",
@@ -121,10 +138,11 @@ def _columns(strip: str) -> tuple[Column, ...]:
         Column("Version"),
         Column("State", "state"),
         Column(strip),
-        Column("Eager now", "eager", right=True, most_first=True),
+        Column("p50", right=True, unit="last 15 min"),
+        Column("Eager", "eager", right=True, most_first=True),
+        Column("Compiling", right=True, unit="last 15 min"),
         Column("Started", "started", right=True, most_first=True),
         Column("Last report", "seen", right=True, most_first=True),
-        Column("Lost"),
     )
 
 
@@ -141,38 +159,49 @@ def _list_details(one: Instance) -> tuple[str | int | None, ...]:
     return process_name(one), one.role, one.pid, *serialize_ending(one).values(), one.node
 
 
-def _page(request: ProjectRequest, model: WatchedModel, size: int) -> InstancesPage:
+def _page(request: ProjectRequest, model: WatchedModel, standing: ModelVerdicts) -> InstancesPage:
     query = request.GET
-    minutes, step = SPAN_AND_SLOT_MINUTES[_range(request)]
-    end = clock.minute_of(clock.unix())
-    last = -(-end // step) * step
+    chosen = read_model_range(query, model, standing)
+    minutes = min(chosen.minutes, MAX_MINUTES)
+    step = -(-minutes // MAX_SLOTS)
+    minutes, last = -(-minutes // step) * step, -(-chosen.last // step) * step
     state, order = query.get("state", ""), _order(request, "")
     asked = InstancesQuery(
         slots=Slots(Span(last - minutes, last), step),
-        since=clock.at_minute(end - max(minutes, 30)),
-        environment=query.get("env", ""),
+        since=clock.at_minute(chosen.last - max(minutes, 30)),
+        environment=standing.environment,
         version_id=parse_whole_number(query.get("version")),
+        baseline_id=standing.baseline.pk if standing.baseline else None,
         gpu=query.get("gpu", ""),
         state=state if state in InstanceState.values else "",
         text=query.get("q", "").strip()[:200],
         sort=order.key,
         descending=order.descending,
         page=read_page_number(query),
-        size=size,
+        size=PAGE_SIZE,
     )
     return instances_page(
-        read_instances_data(model=model, asked=asked), find_measure(query.get("show", ""))
+        read_instances_data(model=model, asked=asked),
+        find_measure(
+            list_measures(baseline=standing.baseline is not None),
+            query.get("show", ""),
+            _driving_metric(standing),
+        ),
     )
 
 
-def _range(request: ProjectRequest) -> str:
-    key = request.GET.get("range", "")
-    return key if key in SPAN_AND_SLOT_MINUTES else "6h"
+def _driving_metric(standing: ModelVerdicts) -> str:
+    """The metric that drives the verdict; empty if none does."""
+    evidence = standing.verdict.evidence if standing.verdict else {}
+    return next((one.metric for one in read_changes(evidence) if one.drives), "")
 
 
-def _context(request: ProjectRequest, model: WatchedModel, page: InstancesPage) -> dict[str, Any]:
-    query, chosen = request.GET, _range(request)
-    strip = f"{page.measure.title}, last {chosen[:-1]}\u00a0{chosen[-1]}"
+def _context(
+    request: ProjectRequest, model: WatchedModel, standing: ModelVerdicts, page: InstancesPage
+) -> dict[str, Any]:
+    query, span = request.GET, page.facts.levels.slots.span
+    range_words = numbers.format_coarse_duration((span.last - span.first) * 60)
+    strip = f"{page.measure.title}, last {range_words}"
     state = query.get("state", "")
     return {
         "project": request.project,
@@ -180,15 +209,11 @@ def _context(request: ProjectRequest, model: WatchedModel, page: InstancesPage) 
         "page": page,
         "facts": page.facts,
         "paged": paginate(query, total=len(page.facts.fitting), size=PAGE_SIZE),
-        "query": query.urlencode(),
-        "range_words": f"{chosen[:-1]}\u00a0{chosen[-1]}",
-        "ranges": [
-            (f"{key[:-1]}\u00a0{key[-1]}", replace_query(query, range=key, page=""), key == chosen)
-            for key in SPAN_AND_SLOT_MINUTES
-        ],
+        "query": replace_query(query, env=standing.environment).removeprefix("?"),
+        "range_words": range_words,
         "measures": [
             (one.title, replace_query(query, show=one.key), one.key == page.measure.key)
-            for one in MEASURES
+            for one in list_measures(baseline=standing.baseline is not None)
         ],
         "heads": _order(request, strip).heads(query, _columns(strip)),
         "states": [
@@ -203,16 +228,8 @@ def _context(request: ProjectRequest, model: WatchedModel, page: InstancesPage) 
         "any_state": replace_query(query, state="", page=""),
         "wanted": {
             key: query.get(key, "")
-            for key in ("version", "gpu", "q", "state", "sort", "show", "range")
+            for key in ("version", "gpu", "q", "state", "sort", "show", *KEPT[1:])
         },
         "filtered": any(query.get(key) for key in ("version", "gpu", "q", "state")),
-        "environments": [
-            (
-                name,
-                replace_query(query, env=name, version="", page=""),
-                name == page.facts.environment,
-            )
-            for name in page.environments
-        ],
         "full": len(page.facts.everyone) >= MAX_INSTANCES,
     }

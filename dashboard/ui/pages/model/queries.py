@@ -1,38 +1,26 @@
-"""Data of the Model page across the stages: the evaluated pair of versions, and the data of all
-versions."""
+"""Data of the Overview of a model: the evaluated pair of versions, charts and their marks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from django.db.models import Case, F, Q, When
+from django.db.models import F, Q, QuerySet
 
-from dashboard.alerts.current_verdict import annotate_open_alert, apply_open_alerts
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.common import clock
-from dashboard.common.raw_queries import fetch_objects_together
+from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.deployment_marks import list_newest_marks
-from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.metrics.time_bins import TimeBins
-from dashboard.fleet.models import (
-    CompileEvent,
-    Deployment,
-    DeploymentMark,
-    ModelVersion,
-    WatchedModel,
-)
-from dashboard.fleet.selectors.compilations.compile_events import list_newest_compile_events
-from dashboard.fleet.selectors.findings.findings import FindingData, list_version_findings
+from dashboard.fleet.models import DeploymentMark, WatchedModel
 from dashboard.fleet.selectors.instances.instances import (
     InstanceData,
     ReportingInstance,
     list_reporting_instances,
     list_version_instances,
 )
-from dashboard.fleet.selectors.instances.memory import MemoryData
 from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER_S
 from dashboard.fleet.selectors.versions.version_series import (
     CallPoint,
@@ -41,99 +29,26 @@ from dashboard.fleet.selectors.versions.version_series import (
     read_outermost_series,
     read_region_seconds,
 )
-from dashboard.fleet.selectors.versions.versions import MAX_DEPLOYMENTS, list_model_deployments
-from dashboard.regressions.models import BaselineChoice, Verdict
-from dashboard.regressions.selectors import (
-    BaselineChoices,
-    group_baseline_choices,
-    list_baseline_choices,
-)
-from dashboard.ui.charts.version_styles import VersionStyle, assign_version_styles
-from dashboard.ui.pages.model.cache_queries import CacheData, read_cache_data
+from dashboard.regressions.models import Verdict
+from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.ui.pages.model.rollups import read_rollups
-from dashboard.vocabulary.severity import rank_severity
+from dashboard.ui.pages.model.verdict_queries import MAX_VERSIONS_LISTED as MAX_VERSIONS_LISTED
+from dashboard.ui.pages.model.verdict_queries import ModelVerdicts as ModelVerdicts
+from dashboard.ui.pages.model.verdict_queries import read_model_verdicts as read_model_verdicts
 
-MAX_VERSIONS_LISTED = 12
-MAX_EVENTS_SHOWN = 12
 MAX_ALERTS_READ = 20
+MAX_VERDICTS_READ = 300
 DEPLOYMENT_MARGIN_MINUTES = 60
 """Minutes before and after a deployment in which its processes may have reported without a call."""
 
 
-@dataclass(frozen=True)
-class ModelQuery:
-    """Parameters of the URL; the page chooses empty values."""
+class VerdictChange(NamedTuple):
+    """Minute of a change of a deployment's verdict, the new verdict, and since when it applies."""
 
-    window: TimeBins
-    environment: str = ""
-    region: str = ""
-    version_id: int | None = None
-    tabled: tuple[int, ...] = ()
-    """The versions on this page of the table."""
-
-    @property
-    def hourly(self) -> bool:
-        """Long ranges read hours."""
-        return self.window.step % 60 == 0
-
-
-@dataclass
-class ModelVerdicts:
-    """The evaluated pair in one environment, and its verdicts."""
-
-    environment: str
-    environments: list[str]
-    deployments: list[Deployment]
-    verdicts: dict[int, Verdict]
-    judged: Deployment | None
-    baseline: ModelVersion | None
-    all_deployments: bool = True
-    """False if there are more deployments than the limit, so that the first deployment of a version
-    may be missing."""
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """The current verdict of the evaluated deployment."""
-        return self.verdicts.get(self.judged.pk) if self.judged else None
-
-    @property
-    def latest(self) -> dict[int, Deployment]:
-        """The newest deployment of each version, newest first."""
-        found: dict[int, Deployment] = {}
-        for deployment in self.deployments:
-            found.setdefault(deployment.version_id, deployment)
-        return found
-
-    @property
-    def pair(self) -> tuple[int | None, int | None]:
-        """Evaluated version and baseline, as version IDs."""
-        return (
-            self.judged.version_id if self.judged else None,
-            self.baseline.pk if self.baseline else None,
-        )
-
-    @property
-    def listed(self) -> list[int]:
-        """The evaluated version, its baseline, then the newest others, up to the size of a page."""
-        return list(
-            dict.fromkeys(
-                id
-                for id in (*self.pair, *list(self.latest)[:MAX_VERSIONS_LISTED])
-                if id is not None
-            )
-        )
-
-    def drawn(self, wanted: Sequence[int]) -> list[VersionStyle]:
-        """Style of each of these versions; a chart shows up to six."""
-        names = {id: deployment.version.name for id, deployment in self.latest.items()}
-        if self.baseline:
-            names.setdefault(self.baseline.pk, self.baseline.name)
-        judged, baseline = self.pair
-        return assign_version_styles(
-            judged=judged,
-            baseline=baseline,
-            newest_first=[(id, names[id]) for id in wanted if id in names],
-        )
+    deployment_id: int
+    minute: int
+    kind: str
+    since_minute: int | None
 
 
 @dataclass
@@ -141,7 +56,7 @@ class ModelData:
     """Data of the page."""
 
     model: WatchedModel
-    asked: ModelQuery
+    window: TimeBins
     standing: ModelVerdicts
     drawn: list[VersionStyle]
     region: str
@@ -149,221 +64,132 @@ class ModelData:
     calls: list[CallPoint]
     processes: list[ProcessPoint]
     instances: list[InstanceData]
-    findings: list[FindingData]
-    events: list[CompileEvent]
     alerts: list[Alert]
-    own_calls: list[CallPoint] = field(default_factory=list)
-    own_processes: list[ProcessPoint] = field(default_factory=list)
-    memory: dict[int, MemoryData] = field(default_factory=dict)
-    why_eager: dict[int, EagerBreakdown] = field(default_factory=dict)
-    caches: CacheData = field(default_factory=CacheData)
-    reporting: list[ReportingInstance] = field(default_factory=list)
-    chosen: BaselineChoices = field(default_factory=lambda: BaselineChoices(None, {}))
     posted: list[DeploymentMark] = field(default_factory=list)
+    changes: list[VerdictChange] = field(default_factory=list)
 
     @property
-    def accepted(self) -> BaselineChoice | None:
-        """The acceptance of the evaluated version, if any."""
-        return (
-            self.chosen.accepted.get(self.standing.judged.version_id)
-            if self.standing.judged
-            else None
-        )
+    def hourly(self) -> bool:
+        """Whether the range is read from hours."""
+        return self.window.step % 60 == 0
 
 
 def read_model_data(
-    *, model: WatchedModel, asked: ModelQuery, standing: ModelVerdicts | None = None
+    *, model: WatchedModel, standing: ModelVerdicts, window: TimeBins, region: str
 ) -> ModelData:
-    """Reads the page in a fixed number of queries, independent of the length of the history;
-    `standing` avoids a second read of the verdicts."""
-    standing = standing or read_model_verdicts(
-        model=model, environment=asked.environment, version_id=asked.version_id
-    )
-    project, environment, hourly = model.project_id, standing.environment, asked.hourly
-    span = Span(asked.window.first, asked.window.last)
-    charted = standing.listed
-    wanted = list(dict.fromkeys((*charted, *asked.tabled)))
-    in_window = _clip_spans(standing, wanted, span)
+    """Reads the page in four queries, or five if there are several regions, independent of the
+    length of the history."""
+    project, environment = model.project_id, standing.environment
+    span, hourly, charted = Span(window.first, window.last), window.step % 60 == 0, standing.listed
+    in_window = clip_spans(standing, charted, span)
     drawn = standing.drawn([id for id in charted if id in in_window or id in standing.pair])
-    series = read_outermost_series(project_id=project, version_ids=wanted, environment=environment)
+    series = read_outermost_series(project_id=project, version_ids=charted, environment=environment)
     regions = read_region_seconds(project_id=project, series=series, span=span, hourly=hourly)
-    region = asked.region if asked.region in regions else next(iter(regions), "")
-    own = {
-        id: _last_day(standing.latest[id])
-        for id in wanted
-        if id not in in_window and id in standing.latest
-    }
-    ids = [version.id for version in drawn]
-    instances = list_version_instances(
-        project_id=project, version_ids=wanted, environment=environment
-    )
-    events, alerts, posted, chosen = _read_events(model, standing, ids, asked.window)
-    place = {"project_id": project, "environment": environment}
+    region = region if region in regions else next(iter(regions), "")
+    alerts, posted, changes = _read_events(model, standing, drawn, window)
     counted = read_rollups(
-        place=place, series=series, region=region, spans=in_window, own=own, hourly=hourly
+        place={"project_id": project, "environment": environment},
+        series=series,
+        region=region,
+        spans=in_window,
+        own={},
+        hourly=hourly,
+        tabled=False,
     )
     return ModelData(
         model=model,
-        asked=asked,
+        window=window,
         standing=standing,
         drawn=drawn,
         region=region,
         regions=regions,
         calls=counted.calls,
         processes=counted.processes,
-        instances=instances,
-        findings=list_version_findings(
-            project_id=project, model_id=model.pk, version_ids=ids, environment=environment
+        instances=list_version_instances(
+            project_id=project, version_ids=charted, environment=environment
         ),
-        events=events,
         alerts=alerts,
-        own_calls=counted.own_calls,
-        own_processes=counted.own_processes,
-        memory=counted.memory,
-        why_eager=counted.why_eager,
-        caches=read_cache_data(
-            project_id=project,
-            model_id=model.pk,
-            version_ids=ids,
-            environment=environment,
-            span=span,
-            instances=instances,
-        ),
-        chosen=chosen,
         posted=posted,
-        reporting=_list_reporting(model, environment),
+        changes=changes,
     )
 
 
 def _read_events(
-    model: WatchedModel, standing: ModelVerdicts, version_ids: Sequence[int], window: TimeBins
-) -> tuple[list[CompileEvent], list[Alert], list[DeploymentMark], BaselineChoices]:
-    """One query for four lists: the latest compilations of the window; unresolved alerts and those
-    of the window, newest first; deployments that CI recorded in the window, oldest first; and the
-    baselines that operators chose."""
-    project, environment = model.project_id, standing.environment
-    first, last = clock.at_minute(window.first), clock.at_minute(window.last)
-    compiled: dict[str, Any] = {
-        "project_id": project,
-        "version_ids": version_ids,
-        "environment": environment,
-    }
-    warned = Alert.objects.filter(
-        project_id=project, deployment__model=model, deployment__environment=environment
-    )
-    warned = warned.exclude(cause=AlertCause.FLEET_SILENCE).filter(
-        ~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first)
-    )  # Sorted before the limit applies, because an open alert may be old.
-    events, alerts, posted, choices = fetch_objects_together(
-        list_newest_compile_events(
-            **compiled, first=window.first, last=window.last + 1, most=MAX_EVENTS_SHOWN
-        ),
-        warned.select_related("deployment").order_by("-opened_at")[:MAX_ALERTS_READ],
-        list_newest_marks(
-            project_id=project,
-            model_name=model.name,
-            environment=environment,
-            first=first,
-            last=last,
-        ),
-        list_baseline_choices(model=model, environment=environment),
-    )
-    for choice in choices:
-        if choice.version_id in standing.latest:
-            choice.version = standing.latest[choice.version_id].version
-    return (
-        sorted(events, key=lambda event: (-event.at.timestamp(), event.seq, event.number)),
-        sorted(alerts, key=lambda alert: alert.opened_at, reverse=True),
-        sorted(posted, key=lambda mark: (mark.at, mark.pk)),
-        group_baseline_choices(choices),
-    )
-
-
-def read_model_verdicts(
-    *,
     model: WatchedModel,
-    environment: str = "",
-    version_id: int | None = None,
-    always: Sequence[int] = (),
-) -> ModelVerdicts:
-    """Deployments and verdicts. The evaluated deployment is the one from the URL, else the most
-    urgent, else the newest live deployment."""
-    everywhere = list_model_deployments(
-        project_id=model.project_id, model_id=model.pk, always=tuple(always)
+    standing: ModelVerdicts,
+    drawn: Sequence[VersionStyle],
+    window: TimeBins,
+) -> tuple[list[Alert], list[DeploymentMark], list[VerdictChange]]:
+    """One query for three lists: unresolved alerts and those of the window, newest first;
+    deployments that CI recorded in the window, oldest first; and changes of the verdicts of the
+    drawn versions, oldest first."""
+    first, last = clock.at_minute(window.first), clock.at_minute(window.last)
+    warned = _query_alerts(model, standing, first)
+    posted = list_newest_marks(
+        project_id=model.project_id,
+        model_name=model.name,
+        environment=standing.environment,
+        first=first,
+        last=last,
     )
-    verdicts = _verdicts(model, version_id, always)
-    environments = sorted({deployment.environment for deployment in everywhere})
-    ranked = sorted(everywhere, key=lambda deployment: _urgency(deployment, verdicts), reverse=True)
-    if environment not in environments:
-        environment = ranked[0].environment if ranked else ""
-    here = [deployment for deployment in everywhere if deployment.environment == environment]
-    judged = next((row for row in here if row.version_id == version_id), None) or next(
-        (row for row in ranked if row.environment == environment), None
+    changed = _query_changes(model, standing, drawn, window)
+    alert_columns, mark_columns = (
+        [column.attname for column in table._meta.concrete_fields]
+        for table in (Alert, DeploymentMark)
     )
-    baseline = _baseline(here, judged, verdicts)
-    return ModelVerdicts(
-        environment,
-        environments,
-        here,
-        verdicts,
-        judged,
-        baseline,
-        all_deployments=len(everywhere) < MAX_DEPLOYMENTS,
+    alerts, marks, changes = fetch_rows_together(
+        warned.values_list(*alert_columns)[:MAX_ALERTS_READ],
+        posted.values_list(*mark_columns),
+        changed.values_list(*VerdictChange._fields)[:MAX_VERDICTS_READ],
     )
-
-
-def _verdicts(
-    model: WatchedModel, version_id: int | None, always: Sequence[int]
-) -> dict[int, Verdict]:
-    """Current verdicts of the deployments. Evidence is large and only one is shown, so it is read
-    only for candidates."""
-    shown = Q(deployment__ended_minute=None) | Q(
-        deployment__version_id__in=[id for id in (version_id, *always) if id is not None]
-    )
-    rows = Verdict.objects.filter(
-        project_id=model.project_id, deployment__model=model, current=True
-    ).defer("evidence")
-    rows = rows.select_related("deployment", "baseline__version").annotate(
-        shown_evidence=Case(When(shown, then=F("evidence")))
-    )
-    found = list(annotate_open_alert(rows))
-    for row in found:
-        evidence = getattr(row, "shown_evidence", None)
-        if evidence is not None:
-            row.evidence = evidence
-    return {row.deployment_id: row for row in apply_open_alerts(found)}
-
-
-def _urgency(
-    deployment: Deployment, verdicts: Mapping[int, Verdict]
-) -> tuple[bool, bool, int, int]:
-    live = deployment.ended_minute is None
-    verdict = verdicts.get(deployment.pk)
     return (
-        not deployment.version.is_other,
-        live,
-        rank_severity(verdict.kind) if verdict and live else 0,
-        deployment.started_minute,
+        sorted(
+            (Alert.from_db(warned.db, alert_columns, row) for row in alerts),
+            key=lambda alert: alert.opened_at,
+            reverse=True,
+        ),
+        sorted(
+            (DeploymentMark.from_db(posted.db, mark_columns, row) for row in marks),
+            key=lambda mark: (mark.at, mark.pk),
+        ),
+        sorted((VerdictChange(*row) for row in changes), key=lambda one: one.minute),
     )
 
 
-def _baseline(
-    here: list[Deployment], judged: Deployment | None, verdicts: Mapping[int, Verdict]
-) -> ModelVersion | None:
-    """The baseline of the verdict, or without a verdict the previously deployed version."""
-    if judged is None:
-        return None
-    verdict = verdicts.get(judged.pk)
-    if verdict is not None and verdict.baseline is not None:
-        return verdict.baseline.version
-    others = [
-        row for row in here if row.version_id != judged.version_id and not row.version.is_other
-    ]
-    before = [row for row in others if row.started_minute <= judged.started_minute]
-    return before[0].version if before else None
+def _query_alerts(model: WatchedModel, standing: ModelVerdicts, first: datetime) -> QuerySet[Alert]:
+    rows = Alert.objects.filter(
+        project_id=model.project_id,
+        deployment__model=model,
+        deployment__environment=standing.environment,
+    ).exclude(cause=AlertCause.FLEET_SILENCE)
+    shown = rows.filter(~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first))
+    return shown.order_by("-opened_at")  # before the limit, because an open alert may be old
 
 
-def _clip_spans(standing: ModelVerdicts, wanted: Sequence[int], span: Span) -> dict[int, Span]:
+def _query_changes(
+    model: WatchedModel,
+    standing: ModelVerdicts,
+    drawn: Sequence[VersionStyle],
+    window: TimeBins,
+) -> QuerySet[Verdict]:
+    ids = {version.id for version in drawn}
+    rows = Verdict.objects.filter(
+        project_id=model.project_id,
+        deployment_id__in=[row.pk for row in standing.deployments if row.version_id in ids],
+        minute__lte=window.last,
+    )
+    return rows.exclude(previous_kind=F("kind")).order_by("-minute")
+
+
+def list_reporting(model: WatchedModel, environment: str) -> list[ReportingInstance]:
+    """The instances that reported in the last half hour."""
+    since = clock.now() - timedelta(seconds=GONE_AFTER_S)
+    return list_reporting_instances(
+        project_id=model.project_id, model_id=model.pk, environment=environment, since=since
+    )
+
+
+def clip_spans(standing: ModelVerdicts, wanted: Sequence[int], span: Span) -> dict[int, Span]:
     """The versions with data in the span, each with the part in which it was deployed: a year is
     long, but most versions are live for a short part."""
     newest: dict[int, int] = {}
@@ -384,14 +210,3 @@ def _clip_spans(standing: ModelVerdicts, wanted: Sequence[int], span: Span) -> d
         for id in wanted
         if newest.get(id, 0) >= span.first
     }
-
-
-def _last_day(deployment: Deployment) -> Span:
-    return Span(max(0, deployment.last_minute - 1440), deployment.last_minute + 1)
-
-
-def _list_reporting(model: WatchedModel, environment: str) -> list[ReportingInstance]:
-    since = clock.now() - timedelta(seconds=GONE_AFTER_S)
-    return list_reporting_instances(
-        project_id=model.project_id, model_id=model.pk, environment=environment, since=since
-    )

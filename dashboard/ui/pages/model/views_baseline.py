@@ -1,5 +1,4 @@
-"""Baseline choices of operators on the Model page: pin a version, accept a version as new baseline,
-or return to automatic selection."""
+"""Baseline choices of operators on the Versions tab: pin or accept a version, or end a choice."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from dashboard.regressions.baseline_choices import (
 )
 from dashboard.regressions.models import BaselineChoice
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.pages.model.views import model_or_404
+from dashboard.ui.pages.model.lookup import model_or_404
 
 
 @require_POST
@@ -47,7 +46,7 @@ def baseline_set(request: ProjectRequest, model_id: int) -> HttpResponse:
             request,
             f"{choice.version.name} {done}. Later versions are compared with it.",
         )
-    return _redirect_to_model(request, model_id, environment)
+    return _redirect_to_versions(request, model_id, environment)
 
 
 @require_POST
@@ -61,12 +60,12 @@ def baseline_end(request: ProjectRequest, model_id: int, choice_id: int) -> Http
         raise Http404("Baseline choice not found.")
     baseline_choice_end(choice=choice, actor=request.user, address=request.META.get("REMOTE_ADDR"))
     messages.success(request, "The baseline is selected automatically again.")
-    return _redirect_to_model(request, model_id, choice.environment)
+    return _redirect_to_versions(request, model_id, choice.environment)
 
 
-def _redirect_to_model(request: ProjectRequest, model_id: int, environment: str) -> HttpResponse:
+def _redirect_to_versions(request: ProjectRequest, model_id: int, environment: str) -> HttpResponse:
     return redirect(
-        reverse("model", args=[request.project.slug, model_id])
+        reverse("model_versions", args=[request.project.slug, model_id])
         + "?"
         + urlencode({"env": environment})
     )

@@ -18,7 +18,8 @@ from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.paging import paginate
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
 from dashboard.ui.http.time_range import replace_query
-from dashboard.ui.pages.model.views import model_or_404
+from dashboard.ui.pages.model.header import build_model_header
+from dashboard.ui.pages.model.lookup import model_or_404
 from dashboard.ui.pages.ranks.presenter import build_rank_table
 
 PAGE_SIZE = 64
@@ -44,10 +45,13 @@ CSV_HEADER = [
 def ranks(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The board of the job from the URL, else of the job with the latest report; or the part of the
     board that scripts poll."""
-    context = _context(request, model_or_404(request, model_id))
+    model = model_or_404(request, model_id)
+    context = _context(request, model)
     part = render_to_string("ui/ranks/live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
+    context["polled"] = True
+    context["header"] = build_model_header(request, model, active="ranks", spans=())
     return mark_uncached(
         render(
             request,

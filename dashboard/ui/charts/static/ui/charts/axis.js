@@ -1,17 +1,18 @@
-// Time ticks at round times of the viewer's time zone, and numbers with few digits.
+// Time ticks at round times of the chosen time zone, and numbers with few digits.
 
-import { clock, date, moment as said } from "../moments.js";
+import { clock, date, moment as said, wall } from "../moments.js";
 
 const MINUTE = 60000;
+const DAY = 1440 * MINUTE;
 const STEPS = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200].map((minutes) => minutes * MINUTE);
 
 export function timeTicks(first, last, most) {
   const step = STEPS.find((candidate) => (last - first) / candidate <= most) || STEPS[STEPS.length - 1];
-  const midnight = new Date(first);
-  midnight.setHours(0, 0, 0, 0);
+  const ahead = wall(new Date(first)) - first;
+  const midnight = Math.floor((first + ahead) / DAY) * DAY - ahead;
   const ticks = [];
-  for (let at = midnight.getTime(); at <= last; at += step) if (at >= first) ticks.push(at);
-  return { ticks, label: (at) => (step < 1440 * MINUTE ? clock : date)(new Date(at)) };
+  for (let at = midnight; at <= last; at += step) if (at >= first) ticks.push(at);
+  return { ticks, label: (at) => (step < DAY ? clock : date)(new Date(at)) };
 }
 
 export const moment = (at) => said(new Date(at));

@@ -1,7 +1,6 @@
 // The heat strips of a table as one image: title, one line per instance, and the legend of the steps.
 
-import { download } from "./export-image.js";
-import { picture } from "./svg.js";
+import { download, picture } from "./picture.js";
 import { css } from "./theme.js";
 
 const [SIDE, NAMES, STRIP, LINE, SCALE] = [16, 260, 640, 22, 2];
@@ -49,7 +48,7 @@ async function save(table, name) {
     write(pen, shown(step), x + 16, y + 10);
     x += 32 + pen.measureText(shown(step)).width;
   }
-  sheet.toBlob((blob) => download(URL.createObjectURL(blob), `${name}.png`), "image/png");
+  download(sheet, name);
 }
 
 const button = document.querySelector("[data-heat]");

@@ -1,7 +1,7 @@
 // A span dragged across one chart is marked in all charts and becomes the range in the URL of the page; a double-click
 // goes back.
 
-import { css } from "./theme.js";
+import { node, percent } from "./svg-nodes.js";
 
 const LEAST = 8;
 
@@ -21,46 +21,45 @@ export function zoomOut() {
   location.assign(to);
 }
 
-// `selected()` gives the two times of the span, or null.
-export const selection = (selected) => ({
-  id: "selection",
-  afterDraw(chart) {
-    const span = selected();
-    if (!span) return;
-    const { ctx, chartArea: area, scales: { x } } = chart;
-    const [left, right] = span.map((at) => Math.min(area.right, Math.max(area.left, x.getPixelForValue(at))));
-    ctx.save();
-    ctx.globalAlpha = 0.16;
-    ctx.fillStyle = css("--accent");
-    ctx.fillRect(Math.min(left, right), area.top, Math.abs(right - left), area.bottom - area.top);
-    ctx.restore();
-  },
-});
+// Marks the selected bins, `[from, to]` inclusive, in a drawn chart; null removes the mark.
+export function select({ found }, view, bins) {
+  found.plot.querySelector(":scope > .sel")?.remove();
+  if (!bins) return;
+  const { count } = view.window;
+  found.plot.append(node("rect", {
+    class: "sel", x: percent(bins[0] / count), width: percent((bins[1] + 1 - bins[0]) / count), y: 18,
+    height: found.foot - 18,
+  }));
+}
 
-// `snap(time)` gives the bin's beginning, `step` its length; `show(span)` draws the selection in every chart.
-export function zoomable(chart, canvas, { snap, step, show }) {
+export function zoomBins(view, bins) {
+  const { first, step } = view.window;
+  zoomTo(first + bins[0] * step, first + (bins[1] + 1) * step);
+}
+
+// `bin(event)` gives the bin under the pointer, null outside; `show(bins)` marks the selection in every chart.
+export function zoomable(box, { bin, show, view }) {
   let from = null;
-  const time = (event) => {
-    const { left, right } = chart.chartArea;
-    const at = event.clientX - canvas.getBoundingClientRect().left;
-    return chart.scales.x.getValueForPixel(Math.min(right, Math.max(left, at)));
+  const span = (event) => {
+    const to = bin(event);
+    return from.bin === null || to === null ? null : [Math.min(from.bin, to), Math.max(from.bin, to)];
   };
-  canvas.addEventListener("pointerdown", (event) => {
+  const dragged = (event) => Math.abs(event.clientX - from.x) >= LEAST;
+  box.addEventListener("pointerdown", (event) => {
     if (event.pointerType === "touch" || event.button !== 0) return;
-    from = { x: event.clientX, at: time(event) };
-    canvas.setPointerCapture(event.pointerId);
+    from = { x: event.clientX, bin: bin(event) };
+    box.setPointerCapture(event.pointerId);
   });
-  canvas.addEventListener("pointermove", (event) => {
-    if (from && Math.abs(event.clientX - from.x) >= LEAST) show([from.at, time(event)]);
+  box.addEventListener("pointermove", (event) => {
+    if (from && dragged(event)) show(span(event));
   });
-  canvas.addEventListener("pointerup", (event) => {
+  box.addEventListener("pointerup", (event) => {
     if (!from) return;
-    const ends = [from.at, time(event)].sort((a, b) => a - b);
-    const dragged = Math.abs(event.clientX - from.x) >= LEAST;
+    const bins = dragged(event) ? span(event) : null;
     from = null;
     show(null);
-    if (dragged) zoomTo(snap(ends[0]), snap(ends[1]) + step);
+    if (bins) zoomBins(view(), bins);
   });
-  canvas.addEventListener("pointercancel", () => { from = null; show(null); });
-  canvas.addEventListener("dblclick", zoomOut);
+  box.addEventListener("pointercancel", () => { from = null; show(null); });
+  box.addEventListener("dblclick", zoomOut);
 }
