@@ -46,7 +46,7 @@ def test_models_versions_findings_instances_and_alerts_are_found(
         signed_in, name.upper()
     )
     version = alert.deployment.version
-    assert f'href="/p/ranking/models/{version.model_id}/versions/{version.pk}/"' in found(
+    assert f'href="/p/ranking/models/{version.model_id}/compiles/?version={version.pk}"' in found(
         signed_in, f"{name} {version.name[-3:]}"
     )
     assert "Tensor.item() called in &lt;b&gt;score&lt;/b&gt;" in found(signed_in, "item score")

@@ -84,7 +84,7 @@ def _model(slug: str, row: WatchedModel) -> SearchHit:
 
 def _version(slug: str, row: ModelVersion) -> SearchHit:
     return SearchHit(
-        reverse("version", args=[slug, row.model_id, row.pk]),
+        f"{reverse('model_compiles', args=[slug, row.model_id])}?version={row.pk}",
         row.name,
         f"of {row.model.name}",
         "deployment",
