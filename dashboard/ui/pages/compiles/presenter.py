@@ -17,7 +17,7 @@ from dashboard.ui.charts.compilation_bars import (
 )
 from dashboard.ui.charts.phase_icicle import GraphPhases, PhaseIcicle, build_phase_icicle
 from dashboard.ui.charts.time_axis import choose_step
-from dashboard.ui.charts.version_styles import VersionStyle, assign_version_styles
+from dashboard.ui.charts.version_styles import assign_version_styles
 from dashboard.ui.http.paging import TablePage, paginate
 from dashboard.ui.http.sortable_table import Column, Head, Order
 from dashboard.ui.http.time_range import SINCE_DEPLOYMENT, TimeRange, replace_query
@@ -97,7 +97,6 @@ class CompilesTab:
     live_calls: list[LiveNumerics]
     kernels: KernelsCard | None
     gaps: TelemetryGaps
-    styles: list[VersionStyle]
     own_span: bool
     """Whether cache answers of the baseline are those since its own deployment."""
 
@@ -168,7 +167,6 @@ def compiles_tab(data: CompilesData, *, chosen: TimeRange, query: QueryDict) -> 
         live_calls=live_calls_of(data),
         kernels=kernels_card(own),
         gaps=list_telemetry_gaps(own),
-        styles=styles,
         own_span=chosen.key == SINCE_DEPLOYMENT,
     )
 
