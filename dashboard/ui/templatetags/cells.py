@@ -106,12 +106,13 @@ def live_versions(
     slug: str, model_id: int, versions: Sequence[LiveVersion], environment: str
 ) -> SafeString:
     """Versions with traffic, each with its share of calls, and a bar of these shares."""
-    asked = f"?env={quote(environment, safe='')}" if environment else ""
+    tab = address("model_compiles", slug, model_id)
+    env = f"&env={quote(environment, safe='')}" if environment else ""
     said = [
         (one, "no calls" if one.share is None else numbers.percent(one.share)) for one in versions
     ]
     listed = (
-        (address("version", slug, model_id, one.id), asked, version_mark(one.role, one.name), share)
+        (tab, f"?version={one.id}{env}", version_mark(one.role, one.name), share)
         for one, share in said
     )
     drawn = ((one.role, one.x, one.width) for one in versions if one.share)
