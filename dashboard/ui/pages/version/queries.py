@@ -134,8 +134,7 @@ def read_version_data(
     baseline: VersionName | None,
     more: Sequence[QuerySet[Any, Any] | None] = (),
 ) -> tuple[VersionData, list[Rows]]:
-    """Reads the version in two queries, or in three if a compilation missed a cache. The rows of
-    `more` are read in one statement with those of the version."""
+    """Reads the version in two or three queries; rows of `more` come from the same statement."""
     version, now = deployment.version_id, clock.now()
     pair = [version, *([baseline.id] if baseline else [])]
     place: dict[str, Any] = {"project_id": model.project_id, "environment": deployment.environment}
