@@ -22,7 +22,6 @@ FUNCTIONS = {
     "dashboard/ui/pages/fleet/cells.py": ("build_quantile_cell",),
     "dashboard/ui/pages/fleet/rows.py": ("_row",),
     "dashboard/ui/pages/instances/detail.py": ("_sentence",),
-    "dashboard/ui/pages/model/presenter.py": ("model_page",),
     "dashboard/ui/pages/startup/payback.py": ("_ledger",),
     "dashboard/ui/pages/model/versions_table.py": (
         "_cell",

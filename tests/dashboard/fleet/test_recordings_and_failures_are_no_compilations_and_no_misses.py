@@ -182,5 +182,5 @@ def test_a_process_with_only_failures_is_no_warm_process_to_compare_with(
     data, _ = read_version_data(
         model=instance.model, deployment=Deployment.objects.get(), baseline=None
     )
-    (found,) = misses_card(data.own, data.processes, data.answers).rows
-    assert (found.newest.cause, found.newest.against) == ("aot alone", "")
+    card = misses_card(data.own, data.processes, data.answers)
+    assert (card.missed, card.cold) == (1, 0), "no earlier start was warm"

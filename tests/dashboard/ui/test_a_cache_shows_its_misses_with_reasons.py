@@ -163,6 +163,7 @@ def test_each_cache_counts_its_answers_and_their_seconds(
         row = rows[rows.index(f">{name}<") :].split("</tr>")[0]
         for cell in wanted:
             assert cell in row, (name, cell, row)
+    text = page(signed_in, "?compilations=all")
     assert "FX miss, AOT miss, autotune miss, Triton bundle miss" in text
     assert "FX hit, AOT hit, mega-cache hit" in text
 

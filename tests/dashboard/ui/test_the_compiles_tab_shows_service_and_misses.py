@@ -250,8 +250,8 @@ def test_the_fleet_and_model_pages_link_to_the_version(
 ) -> None:
     regressed.start("2", ago=2)
     regressed.fold()
-    address = url_of(project, "2")
+    address = tab_of(project, "2", "compiles")
     assert address in signed_in.get("/p/ranking/").content.decode()
     model = WatchedModel.objects.get()
     versions = signed_in.get(f"/p/ranking/models/{model.pk}/versions/").content.decode()
-    assert tab_of(project, "2", "compiles") in versions
+    assert address in versions

@@ -63,7 +63,7 @@ def test_a_start_is_shown_with_every_stage_and_the_unaccounted_time(
         assert words in text, words
     card = unescape(text).split('id="start"')[1].split("</section>")[0]
     assert "weights &lt;b&gt;loaded" in text and "gc" not in card.split("Compilation is")[0]
-    assert 'x="39.22%" width="39.22%"' in text, "Inductor begins at 5 s plus 2 s of Dynamo"
+    assert 'x="54.9%" width="39.22%"' in text, "Inductor begins at 5 s plus 2 s of Dynamo"
 
 
 def test_a_stage_of_the_agent_is_not_a_mark_of_the_job(signed_in: Client, project: Project) -> None:

@@ -17,7 +17,7 @@ from dashboard.ui.charts.compilation_bars import (
 )
 from dashboard.ui.charts.phase_icicle import GraphPhases, PhaseIcicle, build_phase_icicle
 from dashboard.ui.charts.time_axis import choose_step
-from dashboard.ui.charts.version_styles import VersionStyle, assign_version_styles
+from dashboard.ui.charts.version_styles import assign_version_styles
 from dashboard.ui.http.paging import TablePage, paginate
 from dashboard.ui.http.sortable_table import Column, Head, Order
 from dashboard.ui.http.time_range import SINCE_DEPLOYMENT, TimeRange, replace_query
@@ -97,7 +97,6 @@ class CompilesTab:
     live_calls: list[LiveNumerics]
     kernels: KernelsCard | None
     gaps: TelemetryGaps
-    styles: list[VersionStyle]
     own_span: bool
     """Whether cache answers of the baseline are those since its own deployment."""
 
@@ -134,14 +133,6 @@ def compiles_tab(data: CompilesData, *, chosen: TimeRange, query: QueryDict) -> 
     paged = paginate(query, total=len(matrix.rows), size=FRAMES, name="fpage")
     frames = matrix.rows[paged.first : paged.first + FRAMES]
     misses = misses_card(own, version.processes, version.answers)
-    styles = assign_version_styles(
-        judged=version.version.pk,
-        baseline=version.baseline.id if version.baseline else None,
-        newest_first=[
-            (version.version.pk, version.version.name),
-            *([(version.baseline.id, version.baseline.name)] if version.baseline else []),
-        ],
-    )
     return CompilesTab(
         data=data,
         span=(first, last),
@@ -155,20 +146,15 @@ def compiles_tab(data: CompilesData, *, chosen: TimeRange, query: QueryDict) -> 
         nearest=format_nearest_limit(headroom),
         nearest_frame=headroom[0].frame if headroom else "",
         frames_known=bool(headroom),
-        caches=list_cache_rows(
-            data.answered,
-            version=version.version.pk,
-            baseline=version.baseline.id if version.baseline else None,
-        ),
+        caches=_caches(data),
         misses=misses,
         icicle=build_phase_icicle(_graphs(events)),
         longest=_longest(data, events, misses, query),
-        memory=memory_rows(styles, data.memory),
+        memory=_memory(data),
         parity=parity_of(data),
         live_calls=live_calls_of(data),
         kernels=kernels_card(own),
         gaps=list_telemetry_gaps(own),
-        styles=styles,
         own_span=chosen.key == SINCE_DEPLOYMENT,
     )
 
@@ -211,6 +197,28 @@ def live_calls_of(data: CompilesData) -> list[LiveNumerics]:
         baseline=version.baseline.name if version.baseline else "",
         baseline_id=version.baseline.id if version.baseline else None,
     )
+
+
+def _caches(data: CompilesData) -> list[CacheRow]:
+    baseline = data.version.baseline
+    return list_cache_rows(
+        data.answered,
+        version=data.version.version.pk,
+        baseline=baseline.id if baseline else None,
+    )
+
+
+def _memory(data: CompilesData) -> list[MemoryRow]:
+    version, baseline = data.version.version, data.version.baseline
+    styles = assign_version_styles(
+        judged=version.pk,
+        baseline=baseline.id if baseline else None,
+        newest_first=[
+            (version.pk, version.name),
+            *([(baseline.id, baseline.name)] if baseline else []),
+        ],
+    )
+    return memory_rows(styles, data.memory)
 
 
 def _span(

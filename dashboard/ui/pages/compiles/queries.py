@@ -3,6 +3,7 @@ memory."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,13 +72,7 @@ def read_compiles_data(
             ),
             _query_answers(deployment.version_id, span, place),
             _query_answers(baseline.id, base_span or span, place) if baseline else None,
-            query_memory(
-                spans=dict.fromkeys(pair, span),
-                hourly=span.last - span.first > HOURLY_FROM_MINUTES,
-                **place,
-            )
-            if span
-            else None,
+            _query_memory(pair, span, place),
         ),
     )
     return CompilesData(
@@ -99,3 +94,12 @@ def _query_answers(
     return query_version_answers(
         version_ids=[version], first=span.first, last=span.last + 1, **place
     )
+
+
+def _query_memory(
+    version_ids: Sequence[int], span: Span | None, place: dict[str, Any]
+) -> QuerySet[Any, Any] | None:
+    if span is None:
+        return None
+    hourly = span.last - span.first > HOURLY_FROM_MINUTES
+    return query_memory(spans=dict.fromkeys(version_ids, span), hourly=hourly, **place)

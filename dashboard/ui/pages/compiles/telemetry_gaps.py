@@ -11,6 +11,8 @@ from compilewatch.wire.messages import HELPS_ALONE
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.vocabulary import numbers
 
+COMPILATIONS = "compilations"
+"""The signal of the agent that reports compilations."""
 ANSWERS = {"no": "not available", "partly": "partial", "off": "switched off"}
 
 
@@ -27,11 +29,13 @@ class BlindSpot:
 
 @dataclass(frozen=True)
 class TelemetryGaps:
-    """All gaps; `untelling` processes run older agents that do not report capabilities."""
+    """All gaps; `untelling` processes run older agents that do not report capabilities, and
+    `unseen` processes report no compilations, as far as is known."""
 
     rows: list[BlindSpot] = field(default_factory=list)
     untelling: int = 0
     processes: int = 0
+    unseen: int = 0
 
     @property
     def summary(self) -> str:
@@ -75,4 +79,10 @@ def list_telemetry_gaps(own: Sequence[ProcessStart]) -> TelemetryGaps:
         rows=sorted(rows, key=lambda row: (-row.processes, row.name)),
         untelling=sum(not one.capabilities for one in own),
         processes=len(own),
+        unseen=sum(_reports_no_compilations(one) for one in own),
     )
+
+
+def _reports_no_compilations(process: ProcessStart) -> bool:
+    told = process.capabilities.get(COMPILATIONS)
+    return not process.capabilities or (isinstance(told, list) and told[:1] in (["no"], ["off"]))

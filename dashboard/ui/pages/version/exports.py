@@ -57,15 +57,7 @@ def version_json(export: VersionExport) -> dict[str, Any]:
         "cold_starts": start_json(starts),
         "forecast": [{**asdict(one), "estimate": True} for one in rollout.forecasts],
         "warm_cache_saves": {**asdict(rollout.warm_cache), "estimate": True},
-        "compilations": {
-            "known": len(data.events),
-            "cut": data.events_cut,
-            "in_requests": sum(event.in_request for event in data.events),
-        },
-        "cuda_graph_recordings": {
-            "count": data.recordings.graphs,
-            "seconds": data.recordings.seconds,
-        },
+        **_events_json(data),
         "headroom": _headroom_json(data),
         "known_of": {
             "processes": len(data.own),
@@ -80,6 +72,20 @@ def version_json(export: VersionExport) -> dict[str, Any]:
         "kernels": kernels_json(kernels_card(data.own)),
         "findings": {column.key: column.total for column in columns},
         "blind": [asdict(one) for one in gaps.rows],
+    }
+
+
+def _events_json(data: VersionData) -> dict[str, Any]:
+    return {
+        "compilations": {
+            "known": len(data.events),
+            "cut": data.events_cut,
+            "in_requests": sum(event.in_request for event in data.events),
+        },
+        "cuda_graph_recordings": {
+            "count": data.recordings.graphs,
+            "seconds": data.recordings.seconds,
+        },
     }
 
 

@@ -134,12 +134,10 @@ def read_version_data(
     baseline: VersionName | None,
     more: Sequence[QuerySet[Any, Any] | None] = (),
 ) -> tuple[VersionData, list[Rows]]:
-    """Reads the version in two queries, or in three if a compilation missed a cache. The rows of
-    `more` are read in one statement with those of the version."""
+    """Reads the version in two or three queries; rows of `more` come from the same statement."""
     version, now = deployment.version_id, clock.now()
     pair = [version, *([baseline.id] if baseline else [])]
     place: dict[str, Any] = {"project_id": model.project_id, "environment": deployment.environment}
-    processes = read_process_starts(model_id=model.pk, version_ids=pair, **place)
     since = clock.at_minute(deployment.started_minute) - BEFORE_DEPLOYMENT
     compiled, recorded, served, parities, *rest = fetch_rows_together(
         query_version_compilations(version_id=version, since=since, **place),
@@ -154,8 +152,8 @@ def read_version_data(
         query_version_parities(version_ids=pair, **place),
         *more,
     )
+    processes = read_process_starts(model_id=model.pk, version_ids=pair, **place)
     events, cut = parse_version_compilations(compiled)
-    missed = any(event.miss for event in events)
     data = VersionData(
         model=model,
         deployment=deployment,
@@ -166,20 +164,20 @@ def read_version_data(
         events=events,
         events_cut=cut,
         recordings=parse_recordings(recorded),
-        answers=_answers(model.project_id, processes) if missed else [],
+        answers=_answers(model.project_id, processes, events),
         served=parse_series_calls(served),
         parities=parse_version_parities(parities),
     )
     return data, rest
 
 
-def _answers(project_id: int, processes: Sequence[ProcessStart]) -> list[ProcessCacheAnswers]:
-    """All of them, because a miss is compared with a warm start."""
+def _answers(
+    project_id: int, processes: Sequence[ProcessStart], events: Sequence[VersionCompilation]
+) -> list[ProcessCacheAnswers]:
+    """Those of all processes, because a miss is compared with a warm start; none without a miss."""
     since = min((one.started_at for one in processes), default=None)
-    return (
-        read_process_answers(
-            project_id=project_id, instance_ids=[one.id for one in processes], since=since
-        )
-        if since
-        else []
+    if since is None or not any(event.miss for event in events):
+        return []
+    return read_process_answers(
+        project_id=project_id, instance_ids=[one.id for one in processes], since=since
     )
