@@ -21,7 +21,7 @@ export function geometry(chart, view, height) {
   const bands = view.hidden.has("ci") ? [] : shown.flatMap((line) => [...(line.low ?? []), ...(line.high ?? [])]);
   const values = shown.flatMap((line) => [...line.values, ...line.dots.map((dot) => dot.value)]);
   const axis = fitAxis(
-    [...values, ...(view.week?.[chart.key] ?? []), ...(chart.budget ? [chart.budget] : [])],
+    [...values, ...(view.week?.[chart.key] ?? []), ...(view.extent?.[chart.key] ?? []), ...(chart.budget ? [chart.budget] : [])],
     { fromZero: chart.from_zero, soft: bands, log: view.log }
   );
   const foot = height - BELOW;
@@ -67,10 +67,18 @@ function whiskers(line, { y, middle }) {
   ));
 }
 
+// As many decimals as the distance of the ticks needs; 0.0195 and 0.02 differ.
+function tickLabel({ ticks, log }, value) {
+  const decimals = (`${Number((ticks[1] - ticks[0]).toPrecision(6))}`.split(".")[1] ?? "").length;
+  if (log || !decimals || decimals > 5) return figure(value);
+  return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+    .replace("-", "\u2212");
+}
+
 function axisColumn(chart, { axis, y, foot, height }) {
   const column = node("svg", { class: "chart ya", width: GUTTER, height, "aria-hidden": "true" });
   for (const tick of axis.ticks) {
-    const label = node("text", { class: "end", x: GUTTER - 6, y: y(tick) + 4 }, figure(tick) + chart.suffix);
+    const label = node("text", { class: "end", x: GUTTER - 6, y: y(tick) + 4 }, tickLabel(axis, tick) + chart.suffix);
     column.append(label);
   }
   if (axis.cut) column.append(node("path", { class: "zig", d: `M${GUTTER} ${foot - 4}v3l-3 2 6 3-6 3 3 2v3` }));
