@@ -104,9 +104,7 @@ urlpatterns: list[URLPattern] = [
         latency.latency_map,
         name="latency_map",
     ),
-    path(
-        "p/<slug:slug>/models/<int:model_id>/breakdown.json", latency.breakdown, name="breakdown"
-    ),
+    path("p/<slug:slug>/models/<int:model_id>/breakdown.json", latency.breakdown, name="breakdown"),
     path("p/<slug:slug>/models/<int:model_id>/compare", compare.compare, name="compare"),
     path(
         "p/<slug:slug>/models/<int:model_id>/compare.json",

@@ -35,7 +35,7 @@ MAX_HOST_INSTANCES = 60
 
 @dataclass(frozen=True)
 class LatencyData:
-    """The calls of the pair; `note` names what was not read."""
+    """The calls of the pair; `note` names the calls that were not read."""
 
     pair: list[VersionStyle]
     series: dict[int, SeriesInfo]
@@ -91,9 +91,7 @@ def _name_groups(ids: Sequence[int], series: dict[int, SeriesInfo], by: str) -> 
         return [series[id].region for id in ids]
     if by not in ("gpu", "mode"):
         return [""] * len(ids)
-    strata = dict(
-        Series.objects.filter(pk__in=series).values_list("pk", f"stratum__{by}")
-    )
+    strata = dict(Series.objects.filter(pk__in=series).values_list("pk", f"stratum__{by}"))
     return [strata.get(id, "") for id in ids]
 
 

@@ -76,7 +76,9 @@ def read_last_week(
         starts=[],
         clock=clock,
     )
-    return serialize_trends(window, [LAST_WEEK], [trend for trend in trends if _has_line(trend)], [])
+    return serialize_trends(
+        window, [LAST_WEEK], [trend for trend in trends if _has_line(trend)], []
+    )
 
 
 def _has_line(trend: Trend) -> bool:

@@ -252,7 +252,8 @@ def _marks(facts: ModelData) -> list[TrendMark]:
         minute = clock.minute_of(alert.opened_at.timestamp())
         if window.first <= minute <= window.last:
             kind = "rollback" if alert.worst == VerdictKind.ROLL_BACK else "watch"
-            marks.append(TrendMark(
+            marks.append(
+                TrendMark(
                     minute,
                     kind,
                     f"{_word(alert.worst)}, A-{alert.number}",
