@@ -8,6 +8,7 @@ from dashboard.ui.pages.alerts import views as alerts
 from dashboard.ui.pages.alerts import views_exports as alert_exports
 from dashboard.ui.pages.alerts import views_quality as alert_quality
 from dashboard.ui.pages.compare import views as compare
+from dashboard.ui.pages.compiles import views as compiles
 from dashboard.ui.pages.findings import views as findings
 from dashboard.ui.pages.fleet import views as fleet
 from dashboard.ui.pages.fleet import views_exports as fleet_exports
@@ -27,8 +28,11 @@ from dashboard.ui.pages.ranks import views as ranks
 from dashboard.ui.pages.search import views as search
 from dashboard.ui.pages.settings.detection import views as judging
 from dashboard.ui.pages.settings.notifications import views as rules
+from dashboard.ui.pages.settings.notifications import views_channels as channels
 from dashboard.ui.pages.settings.runbooks import views as runbooks
 from dashboard.ui.pages.setup import views as setup
+from dashboard.ui.pages.startup import views as startup
+from dashboard.ui.pages.startup import views_budgets as budgets
 from dashboard.ui.pages.version import views as version
 
 urlpatterns: list[URLPattern] = [
@@ -126,6 +130,8 @@ urlpatterns: list[URLPattern] = [
         name="instances_csv",
     ),
     path("p/<slug:slug>/models/<int:model_id>/ranks/", ranks.ranks, name="ranks"),
+    path("p/<slug:slug>/models/<int:model_id>/compiles/", compiles.compiles, name="model_compiles"),
+    path("p/<slug:slug>/models/<int:model_id>/startup/", startup.startup, name="model_startup"),
     path("p/<slug:slug>/models/<int:model_id>/ranks.json", ranks.ranks_json, name="ranks_json"),
     path("p/<slug:slug>/models/<int:model_id>/ranks.csv", ranks.ranks_csv, name="ranks_csv"),
     path(
@@ -160,7 +166,7 @@ urlpatterns: list[URLPattern] = [
     ),
     path(
         "p/<slug:slug>/models/<int:model_id>/versions/<int:version_id>/budgets/",
-        version.version_budgets,
+        budgets.version_budgets,
         name="version_budgets",
     ),
     path("p/<slug:slug>/models/<int:model_id>/switch/", kill_switch.kill_switch, name="switch"),
@@ -190,6 +196,11 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/settings/judging/", judging.detection, name="judging"),
     path("p/<slug:slug>/settings/judging/save/", judging.detection_save, name="judging_save"),
     path("p/<slug:slug>/settings/judging/try/", judging.detection_backtest, name="judging_try"),
+    path(
+        "p/<slug:slug>/settings/judging/try/state/",
+        judging.detection_backtest_state,
+        name="judging_try_state",
+    ),
     path(
         "p/<slug:slug>/settings/judging/measure/", judging.detection_measure, name="judging_measure"
     ),
@@ -226,18 +237,22 @@ urlpatterns: list[URLPattern] = [
         rules.channel_redeliver,
         name="rule_replay_all",
     ),
+    path("p/<slug:slug>/settings/messages/channels/", channels.channels, name="channels"),
+    path(
+        "p/<slug:slug>/settings/messages/channels/add/",
+        channels.channel_make,
+        name="channel_make",
+    ),
+    path(
+        "p/<slug:slug>/settings/messages/channels/<int:channel_id>/<slug:action>/",
+        channels.channel_act,
+        name="channel_act",
+    ),
     path("p/<slug:slug>/settings/guides/", runbooks.runbooks, name="guides"),
     path("p/<slug:slug>/settings/guides/save/", runbooks.runbook_save, name="guide_save"),
     path("p/<slug:slug>/setup/", setup.setup, name="setup"),
     path("p/<slug:slug>/setup/arrival/", setup.setup_arrival, name="setup_arrival"),
     path("p/<slug:slug>/setup/keys/", setup.setup_keys, name="setup_keys"),
-    path("p/<slug:slug>/setup/channels/", setup.setup_channels, name="setup_channels"),
-    path("p/<slug:slug>/setup/channels/add/", setup.channel_make, name="channel_make"),
-    path(
-        "p/<slug:slug>/setup/channels/<int:channel_id>/<slug:action>/",
-        setup.channel_act,
-        name="channel_act",
-    ),
     path("p/<slug:slug>/setup/command-key/", kill_switch.command_key_new, name="command_key_new"),
     path("p/<slug:slug>/setup/keys/add/", setup.key_make, name="key_make"),
 ]

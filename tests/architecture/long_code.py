@@ -28,7 +28,7 @@ FUNCTIONS = {
     "dashboard/ui/pages/fleet/rows.py": ("_row",),
     "dashboard/ui/pages/instances/detail.py": ("_sentence",),
     "dashboard/ui/pages/model/presenter.py": ("model_page",),
-    "dashboard/ui/pages/version/payback.py": ("_ledger",),
+    "dashboard/ui/pages/startup/payback.py": ("_ledger",),
     "dashboard/ui/pages/version/presenter.py": (
         "version_json",
         "version_page",

@@ -80,13 +80,3 @@ def test_hostile_names_stay_text_and_inside_a_phone(
     opened(page, live_server, made)
     assert page.locator("main img, main script:not([type='application/json'])").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-
-
-def test_every_column_of_the_versions_table_fits_a_page_of_1280_px(
-    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
-) -> None:
-    page = sign_in(user)
-    page.set_viewport_size({"width": 1280, "height": 900})
-    opened(page, live_server, made)
-    table = page.get_by_role("region", name="Table of versions")
-    assert table.evaluate("box => box.scrollWidth <= box.clientWidth")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from compilewatch.wire.numerics import Parity, parity_of
+from django.db.models import QuerySet
 
 from dashboard.fleet.models import Deployment, ParityResult
 from dashboard.fleet.names import NAME_COLUMNS, NameColumns, process_name
@@ -27,16 +28,16 @@ class ParityRow:
     told: Parity
 
 
-def list_version_parities(
+def query_version_parities(
     *, project_id: int, environment: str, version_ids: Collection[int]
-) -> list[ParityRow]:
-    """Return the results on instances of these versions, the newest first; one query."""
+) -> QuerySet[Any, Any]:
+    """Return the query of results on instances of these versions for `parse_version_parities`."""
     rows = ParityResult.objects.filter(
         project_id=project_id,
         instance__version_id__in=version_ids,
         instance__environment=environment,
     ).order_by("-at", "-pk")
-    read = rows.values_list(
+    read: QuerySet[Any, Any] = rows.values_list(
         "instance_id",
         "instance__version_id",
         "instance__last_minute",
@@ -44,10 +45,17 @@ def list_version_parities(
         "failed_at",
         "told",
         "name",
+        "pk",
     )
+    return read[:MAX_ROWS]
+
+
+def parse_version_parities(rows: Iterable[tuple[Any, ...]]) -> list[ParityRow]:
+    """Return the results, the newest first."""
+    newest = sorted(rows, key=lambda row: (row[3], row[-1]), reverse=True)
     return [
         ParityRow(instance, version, minute, at, failed_at, parse_parity(told, name))
-        for instance, version, minute, at, failed_at, told, name in read[:MAX_ROWS]
+        for instance, version, minute, at, failed_at, told, name, _ in newest
     ]
 
 

@@ -4,7 +4,7 @@ empty."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Value = float | None
 
@@ -61,9 +61,27 @@ class HeatmapRow:
         return self.count - self.reported
 
 
-def find_measure(key: str) -> Measure:
-    """The measure with this key, else the first measure."""
-    return next((one for one in MEASURES if one.key == key), MEASURES[0])
+DRIVING_MEASURES = {
+    "eager": "eager",
+    "partial": "eager",
+    "recompiles": "compiling",
+    "compile": "compiling",
+    "compile_time": "compiling",
+}
+"""The measure of a metric that drives a verdict; other metrics have p50."""
+
+
+def list_measures(*, baseline: bool) -> tuple[Measure, ...]:
+    """All measures; with `baseline`, p50 is compared with the baseline version."""
+    first = replace(MEASURES[0], title="p50 vs baseline") if baseline else MEASURES[0]
+    return first, *MEASURES[1:]
+
+
+def find_measure(measures: Sequence[Measure], key: str, driving: str = "") -> Measure:
+    """The measure with this key, else that of the metric that drives the verdict, else the first
+    measure."""
+    wanted = key if any(one.key == key for one in measures) else DRIVING_MEASURES.get(driving, "")
+    return next((one for one in measures if one.key == wanted), measures[0])
 
 
 def build_heatmap_row(values: Sequence[Value], measure: Measure) -> HeatmapRow:

@@ -39,6 +39,7 @@ SHADES = {
     "first compiled call": 1,
 }
 MARK_SHADE = 3
+COMPILING = frozenset({NAMES[COMPILE], NAMES[REST], *(name for name, _, _ in PHASES)})
 TICKS = (
     0.1,
     0.2,
@@ -61,8 +62,8 @@ TICKS = (
     43200,
     86400,
 )
-LEFT, RIGHT, TOP, ROW, BAR = 176.0, 700.0, 18, 28, 16
-TEXT_ROOM = 560.0
+NEAR_BUDGET = 4
+"""A budget is drawn up to this multiple of the duration."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,11 @@ class Step:
     is_mark: bool = False
 
     @property
+    def is_compiling(self) -> bool:
+        """Whether the step is a part of the compilations."""
+        return self.name in COMPILING
+
+    @property
     def css(self) -> str:
         """The CSS class of the bar; unexplained time is hatched."""
         return "px" if self.name == UNACCOUNTED else f"p{self.shade}"
@@ -83,32 +89,32 @@ class Step:
 
 @dataclass(frozen=True)
 class WaterfallBar:
-    """A row of the drawing in its coordinates: the parts of the bar, and the texts after and before
-    it."""
+    """A row of the drawing: the parts of the bar as position and width in percent, and its
+    duration."""
 
     name: str
-    y: int
     parts: list[tuple[float, float]]
     css: str
-    after: float
-    took: str
-    share: str
+    seconds: float
     is_mark: bool
+    end: float
+    """Right end of the bar in percent."""
+
+    @property
+    def took(self) -> str:
+        """The duration as text."""
+        return numbers.duration(self.seconds)
 
 
 @dataclass(frozen=True)
 class Waterfall:
-    """The drawing of one start."""
+    """The drawing of one start; the budget is a position in percent, None if it is far away."""
 
     bars: list[WaterfallBar]
     ticks: list[tuple[float, str]]
     budget: float | None
-    height: int
-
-    @property
-    def bottom(self) -> int:
-        """The bottom of the grid."""
-        return self.height - 22
+    total: float
+    """Position of the end of the start in percent."""
 
 
 def build_steps(
@@ -175,35 +181,33 @@ def sum_by_name(steps: Iterable[Step]) -> dict[str, float]:
 
 def build_waterfall(total: float, steps: Sequence[Step], budget: float | None) -> Waterfall:
     """One row per name, on an axis that covers the whole start, and the budget if it is near."""
-    shown = budget if budget is not None and budget <= 4 * total else None
-    most = max(total, shown or 0.0, 1e-3)
-    scale = (RIGHT - LEFT) / most
+    shown = budget if budget is not None and budget <= NEAR_BUDGET * total else None
+    most = 1.02 * max(total, shown or 0.0, 1e-3)
+    scale = 100 / most
     bars = []
-    for place, (name, seconds) in enumerate(sum_by_name(steps).items()):
+    for name, seconds in sum_by_name(steps).items():
         own = [step for step in steps if step.name == name]
-        after = LEFT + max(step.begin + step.seconds for step in own) * scale
         bars.append(
             WaterfallBar(
-                name="Unaccounted" if name == UNACCOUNTED else name,
-                y=TOP + 9 + ROW * place,
+                name=name,
                 parts=[
-                    (round(LEFT + step.begin * scale, 1), round(max(1.0, step.seconds * scale), 1))
+                    (round(step.begin * scale, 2), round(max(0.15, step.seconds * scale), 2))
                     for step in own
                 ],
                 css=own[0].css,
-                after=round(after + 6, 1),
-                took=numbers.duration(seconds),
-                share=numbers.percent(seconds / total) if total else "",
+                seconds=seconds,
                 is_mark=own[0].is_mark,
+                end=round(max(step.begin + step.seconds for step in own) * scale, 2),
             )
         )
     return Waterfall(
         bars=bars,
         ticks=[
-            (round(LEFT + at * scale, 1), numbers.duration(at) if at else "0") for at in ticks(most)
+            (round(at * scale, 2), numbers.duration(at) if at else f"0{numbers.SPACE}s")
+            for at in ticks(most)
         ],
-        budget=round(LEFT + shown * scale, 1) if shown is not None else None,
-        height=TOP + ROW * len(bars) + 30,
+        budget=round(shown * scale, 2) if shown is not None else None,
+        total=round(total * scale, 2),
     )
 
 

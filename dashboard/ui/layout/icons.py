@@ -79,6 +79,7 @@ MARKS |= {
     "enlarge": '<path d="M7.5 1.5h3v3M4.5 10.5h-3v-3M10.5 1.5 7 5M1.5 10.5 5 7" '
     f'{_LINE} stroke-width="1.4" {_ROUND}/>',
     "sort-down": f'<path d="M6 2v8M3 7l3 3 3-3" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "right": f'<path d="m4.5 3 3 3-3 3" {_LINE} stroke-width="1.6" {_ROUND}/>',
     "sort-up": f'<path d="M6 10V2M3 5l3-3 3 3" {_LINE} stroke-width="1.4" {_ROUND}/>',
 }
 

@@ -12,7 +12,7 @@ import pytest
 from compilewatch.wire.codec import loads
 from compilewatch.wire.messages import COLD_START, Request
 
-from dashboard.ui.pages.model.rollout_forecast import forecast_rollout
+from dashboard.ui.pages.startup.rollout_forecast import forecast_rollout
 from tests.architecture.tree import REPOSITORY
 
 ROLL_OUTS = 150

@@ -11,7 +11,7 @@ from django.test import Client
 
 from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.projects.models import Project
-from dashboard.ui.pages.version.recompile_headroom import CacheEntries, find_fullest
+from dashboard.ui.pages.compiles.recompile_headroom import CacheEntries, find_fullest
 from tests.dashboard.ui.version_story import HIT, Story, compiled, part, shown, url_of
 
 pytestmark = pytest.mark.django_db

@@ -18,7 +18,7 @@ from dashboard.fleet.models import CompileEvent, Instance, RegionMinute
 from dashboard.ingest.models import Sender
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_factory import ENVIRONMENT, Made, Plan, charted
-from tests.dashboard.ui.charts_story import compilations, finding
+from tests.dashboard.ui.charts_story import compilations, finding, rolled_back
 
 
 def shown(client: Client, address: str) -> str:
@@ -344,7 +344,7 @@ def test_an_unchanged_part_is_not_sent_again(signed_in: Client, made: Made) -> N
     )
 
 
-def test_pages_of_other_projects_are_not_found_and_the_model_page_links_to_instances(
+def test_pages_of_other_projects_are_not_found(
     signed_in: Client, made: Made, other_project: Project
 ) -> None:
     theirs = charted(other_project, Plan("1", start=30, per_gpu=1))
@@ -356,8 +356,33 @@ def test_pages_of_other_projects_are_not_found_and_the_model_page_links_to_insta
     assert signed_in.get(made.url(f"instances/{other.instance_id}/")).status_code == 404
     assert signed_in.get(made.url("instances/nobody/")).status_code == 404
     assert signed_in.get(f"/p/ranking/models/{theirs.model.pk}/instances/").status_code == 404
-    text = shown(signed_in, made.url())
-    assert (
-        made.url(f"instances/{it.instance_id}/") in text
-        and made.url("instances/?env=production") in text
-    )
+    assert made.url(f"instances/{it.instance_id}/") in shown(signed_in, made.url("instances/"))
+    assert f'href="{made.url("instances/")}"' in shown(signed_in, made.url())
+
+
+def test_instances_of_a_slower_version_are_above_its_baseline(
+    signed_in: Client, project: Project
+) -> None:
+    made = charted(project, Plan("1", p50=0.010, start=60), Plan("2", p50=0.015, start=30))
+    told = signed_in.get(made.url("instances.json?range=1h")).json()["instances"]
+    by_version: dict[str, list[float]] = {"1": [], "2": []}
+    for row in told:
+        by_version[row["version"]] += [value for value in row["p50"].values() if value is not None]
+    assert min(by_version["2"]) > 1.3
+    assert max(by_version["1"]) < 1.2
+
+
+def test_the_strips_show_the_metric_that_drives_the_verdict(
+    signed_in: Client, project: Project
+) -> None:
+    page = signed_in.get(rolled_back(project).url("instances/")).context["page"]
+    assert page.measure.key == "eager"
+
+
+def test_clock_skew_late_reports_and_losses_are_shown_only_if_there_are_some(
+    signed_in: Client, made: Made
+) -> None:
+    before = shown(signed_in, made.url("instances/"))
+    assert "late" not in before and "clock" not in before
+    Instance.objects.filter(version=made.versions["1"]).update(late_windows=3)
+    assert "3 windows late" in shown(signed_in, made.url("instances/"))

@@ -86,6 +86,6 @@ def test_a_viewer_sees_the_choice_without_a_form(
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     choose(as_role(Role.OPERATOR), alert, kind="accept", note="more work per call")
-    page = as_role(Role.VIEWER).get(address(alert)).content.decode()
+    page = as_role(Role.VIEWER).get(address(alert, "versions/")).content.decode()
     assert "more work per call" in page
     assert "/baseline/" not in page

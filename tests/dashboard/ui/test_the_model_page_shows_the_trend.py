@@ -36,7 +36,7 @@ def test_stored_hours_become_a_sentence_with_its_numbers(
         compiled=lambda ago: 998 if ago <= 28 else 900,
     )
     html = page(signed_in, model)
-    assert "<h1>Better than the previous 28 days" in html
+    assert '<h2 id="weeks">Better than the previous 28 days' in html
     assert "p50 of <code>forward</code> on NVIDIA H100 is 8.3% faster (" in html
     assert "12.1\u00a0ms → 11.1\u00a0ms" in html
     assert "Served compiled: 90% → 99.8% of calls." in html
@@ -68,7 +68,7 @@ def test_another_type_of_gpu_is_not_an_improvement(signed_in: Client, project: P
         gpu=lambda ago: "NVIDIA H200" if ago <= 28 else "NVIDIA H100",
     )
     html = page(signed_in, model)
-    assert "<h1>Not comparable" in html
+    assert '<h2 id="weeks">Not comparable' in html
     assert "faster (" not in html
 
 
@@ -82,16 +82,11 @@ def test_a_model_without_calls_states_this(signed_in: Client, project: Project) 
     assert "No calls in the last 56 days." in page(signed_in, model)
 
 
-def test_the_model_page_loads_the_part_and_links_to_the_page(
-    signed_in: Client, project: Project
-) -> None:
+def test_the_trend_is_a_tab_of_the_model(signed_in: Client, project: Project) -> None:
     model = weeks(project, lambda ago: 0.012)
     html = signed_in.get(f"/p/ranking/models/{model.pk}/").content.decode()
-    assert f'hx-get="{address(model)}?env=production"' in html
-    assert f'<a href="{address(model)}?env=production">View details</a>' in html
-    part = page(signed_in, model, **{"HX-Request": "true"})
-    assert '<p class="answer">No change</p>' in part
-    assert "<html" not in part
+    assert f'<a href="{address(model)}">' in html
+    assert f'<a href="{address(model)}" aria-current="page">' in page(signed_in, model)
 
 
 def test_files_match_the_page(signed_in: Client, project: Project) -> None:
@@ -120,7 +115,7 @@ def test_the_number_of_queries_does_not_grow_with_the_history(
             page(signed_in, model)
         counts.append(len(caught.captured_queries))
     assert counts[0] == counts[1]
-    assert counts[1] <= 3 + 11
+    assert counts[1] <= 2 + 8
 
 
 def test_a_user_without_membership_sees_no_model(client: Client, project: Project) -> None:

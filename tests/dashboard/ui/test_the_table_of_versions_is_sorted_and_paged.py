@@ -1,4 +1,4 @@
-"""The table of versions on the Model page: every version that ever ran is on one of its pages, in
+"""The Versions tab of a model: every version that ever ran is on one of its pages, in
 the order of the address."""
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MANY = 500
 
 def listed(client: Client, made: Made, query: str = "") -> list[str]:
     """The names in the table, in order."""
-    page = client.get(made.url(query)).context["page"]
-    return [row.version.name for row in page.versions]
+    rows = client.get(made.url(f"versions/{query}")).context["versions"]
+    return [row.version.name for row in rows]
 
 
 def old_versions(made: Made, count: int) -> None:
@@ -66,7 +66,7 @@ def test_a_few_versions_can_be_sorted_by_any_column(signed_in: Client, project: 
     assert listed(signed_in, made, "?vsort=name") == ["1", "2", "3"]
     assert listed(signed_in, made, "?vsort=-p50") == ["1", "3", "2"]
     assert listed(signed_in, made, "?vsort=first") == ["1", "2", "3"]
-    text = signed_in.get(made.url("?vsort=-p50&range=1h")).content.decode()
+    text = signed_in.get(made.url("versions/?vsort=-p50&range=1h")).content.decode()
     assert 'aria-sort="descending"' in text and re.search(
         r'href="\?vsort=p50&amp;range=1h"|href="\?range=1h&amp;vsort=p50"', text
     )
@@ -74,18 +74,18 @@ def test_a_few_versions_can_be_sorted_by_any_column(signed_in: Client, project: 
 
 def test_each_of_five_hundred_versions_is_on_a_page(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=90), Plan("2", start=60))
-    few = len(_queries(signed_in, made.url()))
+    few = len(_queries(signed_in, made.url("versions/")))
     old_versions(made, MANY)
     assert listed(signed_in, made)[:3] == ["2", "1", "v001"]
     seen = [name for page in (1, 2, 20, 42) for name in listed(signed_in, made, f"?vpage={page}")]
     assert len(seen) == len(set(seen)) == 36 + 10 and "v500" in seen
     assert listed(signed_in, made, "?vsort=first&vpage=1")[0] == "v500"
     assert listed(signed_in, made, "?vsort=-name&vpage=99")[-1] == "1"
-    text = signed_in.get(made.url("?vpage=20")).content.decode()
+    text = signed_in.get(made.url("versions/?vpage=20")).content.decode()
     assert "of 502 versions" in text and "vsort=-p50" not in text, (
         "metrics exist only for the versions on this page"
     )
-    assert len(_queries(signed_in, made.url("?vpage=20"))) <= few + 3, (
+    assert len(_queries(signed_in, made.url("versions/?vpage=20"))) <= few + 3, (
         "older versions need three more queries, regardless of their number"
     )
 

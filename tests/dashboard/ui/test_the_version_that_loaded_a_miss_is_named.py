@@ -10,7 +10,7 @@ from compilewatch.wire.cache_miss_causes import ONLY_AOT_PREFIX, OTHER_SIZES, TH
 
 from dashboard.fleet.selectors.compilations.compilations import ProcessCacheAnswers
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
-from dashboard.ui.pages.version.cache_misses import misses_card
+from dashboard.ui.pages.compiles.cache_misses import misses_card
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 FREEZING = "env TORCHINDUCTOR_FREEZING"

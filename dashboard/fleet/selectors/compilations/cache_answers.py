@@ -3,7 +3,7 @@ causes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -60,26 +60,18 @@ def read_cache_answers(
     start of each instance in `started`. Causes are ordered by cost, the highest first.
     """
     answered, missed = fetch_rows_together(
-        _query_version_answers(within), _query_start_misses(project_id, started, since)
+        query_version_answers(**within), _query_start_misses(project_id, started, since)
     )
-    answers = [
-        VersionCacheAnswers(
-            version,
-            {cache: said for cache, said in zip(CACHES, row, strict=True) if said},
-            miss,
-            n,
-            seconds or 0.0,
-            saved or 0.0,
-        )
-        for version, miss, *row, n, seconds, saved in answered
-    ]
+    answers = parse_version_answers(answered)
     starts: dict[int, list[StartMisses]] = {}
     for instance, miss, n, seconds in sorted(missed, key=lambda row: (-(row[3] or 0.0), row[1])):
         starts.setdefault(instance, []).append(StartMisses(miss, n, seconds or 0.0))
     return answers, starts
 
 
-def _query_version_answers(within: Mapping[str, Any]) -> QuerySet[Any, Any]:
+def query_version_answers(**within: Any) -> QuerySet[Any, Any]:
+    """Return the query of the answers for `parse_version_answers`; the arguments are those of
+    `filter_compile_events`."""
     of = (
         filter_compile_events(**within)
         .filter(CACHE_LOOKUP)
@@ -89,6 +81,21 @@ def _query_version_answers(within: Mapping[str, Any]) -> QuerySet[Any, Any]:
         n=Count("number"), seconds=Sum("total"), spared=Sum("saved")
     ).order_by()
     return counted
+
+
+def parse_version_answers(rows: Iterable[tuple[Any, ...]]) -> list[VersionCacheAnswers]:
+    """Return the cache answers of versions."""
+    return [
+        VersionCacheAnswers(
+            version,
+            {cache: said for cache, said in zip(CACHES, row, strict=True) if said},
+            miss,
+            n,
+            seconds or 0.0,
+            saved or 0.0,
+        )
+        for version, miss, *row, n, seconds, saved in rows
+    ]
 
 
 def list_unexplained_misses(within: Mapping[str, Any]) -> list[UnexplainedMiss]:

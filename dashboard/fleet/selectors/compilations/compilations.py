@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Sum
+from django.db.models import Count, QuerySet, Sum
 
-from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.models import CompileEvent, VersionProcessHour
 from dashboard.fleet.selectors.compilations.cache_outcomes import (
     CACHE_LOOKUP,
@@ -34,6 +33,16 @@ _COLUMNS = (
     "miss",
     "entries",
     "entry_limit",
+    "phases",
+    "cache_fx",
+    "cache_aot",
+    "cache_autotune",
+    "cache_bundle",
+    "cache_mega",
+    "backend",
+    "mode",
+    "dynamic",
+    "fullgraph",
 )
 
 
@@ -60,6 +69,17 @@ class VersionCompilation(NamedTuple):
     """Cache entries of the code object afterwards; None if not reported."""
     entry_limit: int | None
     """Limit of the entries; None if unlimited or unknown."""
+    phases: dict[str, Any]
+    """Exclusive seconds of each phase."""
+    cache_fx: str
+    cache_aot: str
+    cache_autotune: str
+    cache_bundle: str
+    cache_mega: str
+    backend: str
+    mode: str
+    dynamic: str
+    fullgraph: bool | None
 
     @property
     def seconds(self) -> float:
@@ -90,35 +110,53 @@ class Recordings(NamedTuple):
 NO_RECORDINGS = Recordings(0, 0.0)
 
 
-def read_version_compilations(
+def query_version_compilations(
     *, project_id: int, version_id: int, environment: str, since: datetime
-) -> tuple[list[VersionCompilation], bool, Recordings]:
-    """Return the newest compilations, oldest first, whether more exist, and the recordings; one
-    query."""
-    day = int(since.timestamp() // 86400)
-    of: dict[str, Any] = {
-        "project_id": project_id,
-        "version_id": version_id,
-        "environment": environment,
-        "day__gte": day,
-    }
-    rows = CompileEvent.objects.filter(COMPILATION, at__gte=since, **of).order_by(
-        "-at", "-seq", "-number"
-    )
+) -> QuerySet[Any, Any]:
+    """Return the query of the newest compilations for `parse_version_compilations`."""
+    rows = CompileEvent.objects.filter(
+        COMPILATION,
+        project_id=project_id,
+        version_id=version_id,
+        environment=environment,
+        day__gte=int(since.timestamp() // 86400),
+        at__gte=since,
+    ).order_by("-at", "-seq", "-number")
+    newest: QuerySet[Any, Any] = rows.values_list(*_COLUMNS, "seq", "number")[: MOST_EVENTS + 1]
+    return newest
+
+
+def parse_version_compilations(
+    rows: Sequence[tuple[Any, ...]],
+) -> tuple[list[VersionCompilation], bool]:
+    """Return the newest compilations, oldest first, and whether more exist."""
+    newest = sorted(rows, key=lambda row: (row[1], row[-2], row[-1]))[-MOST_EVENTS:]
+    return [VersionCompilation(*row[:-2]) for row in newest], len(rows) > MOST_EVENTS
+
+
+def query_recordings(
+    *, project_id: int, version_id: int, environment: str, since: datetime
+) -> QuerySet[Any, Any]:
+    """Return the query of CUDA graph recordings for `parse_recordings`."""
     hours = VersionProcessHour.objects.filter(
-        hour__gte=int(since.timestamp() // 3600), recordings__gt=0, **of
+        project_id=project_id,
+        version_id=version_id,
+        environment=environment,
+        day__gte=int(since.timestamp() // 86400),
+        hour__gte=int(since.timestamp() // 3600),
+        recordings__gt=0,
     )
-    recorded = (
+    summed: QuerySet[Any, Any] = (
         hours.values_list("version_id")
         .annotate(n=Sum("recordings"), seconds=Sum("recording_seconds"))
         .order_by()
     )
-    found, sums = fetch_rows_together(
-        rows.values_list(*_COLUMNS, "seq", "number")[: MOST_EVENTS + 1], recorded
-    )
-    newest = sorted(found, key=lambda row: (row[1], row[-2], row[-1]))[-MOST_EVENTS:]
-    recordings = Recordings(*sums[0][1:]) if sums else NO_RECORDINGS
-    return [VersionCompilation(*row[:-2]) for row in newest], len(found) > MOST_EVENTS, recordings
+    return summed
+
+
+def parse_recordings(rows: Sequence[tuple[Any, ...]]) -> Recordings:
+    """Return the recordings of a version."""
+    return Recordings(*rows[0][1:]) if rows else NO_RECORDINGS
 
 
 def read_process_answers(

@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import F, FloatField, Q, Sum
 
 from dashboard.common import clock
+from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.fold.sketch_columns import merge_packed_by_key
 from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
@@ -200,27 +201,40 @@ def _compare_region(
     )
 
 
-def list_instance_events(instance: Instance) -> list[CompileEvent]:
-    """Return the newest compilations of the instance."""
+def read_instance_history(
+    instance: Instance,
+) -> tuple[list[CompileEvent], list[InstanceFinding]]:
+    """Return the newest compilations and the findings of the instance, the newest first; one
+    query."""
     since = int(instance.started_at.timestamp() // 86400) - 1
-    rows = CompileEvent.objects.filter(
+    compiled = CompileEvent.objects.filter(
         COMPILATION, project_id=instance.project_id, instance_id=instance.pk, day__gte=since
+    ).order_by("-at", "-seq", "-number")
+    seen = FindingInstance.objects.filter(instance=instance).order_by("-last_seen_at", "-pk")
+    columns = [field.attname for field in CompileEvent._meta.concrete_fields]
+    events, findings = fetch_rows_together(
+        compiled.values_list(*columns)[:MAX_EVENTS],
+        seen.values_list(
+            "finding_id",
+            "finding__kind",
+            "finding__text",
+            "finding__where",
+            "count",
+            "last_seen_at",
+        )[:MAX_FINDINGS],
     )
-    return list(rows.order_by("-at", "-seq", "-number")[:MAX_EVENTS])
-
-
-def list_instance_findings(instance: Instance) -> list[InstanceFinding]:
-    """Return the findings of the instance, the newest first."""
-    rows = FindingInstance.objects.filter(instance=instance).order_by("-last_seen_at", "-pk")
-    columns = (
-        "finding_id",
-        "finding__kind",
-        "finding__text",
-        "finding__where",
-        "count",
-        "last_seen_at",
+    return (
+        sorted(
+            (CompileEvent.from_db(compiled.db, columns, row) for row in events),
+            key=lambda event: (event.at, event.seq, event.number),
+            reverse=True,
+        ),
+        sorted(
+            (InstanceFinding(*row) for row in findings),
+            key=lambda one: one.last_seen_at,
+            reverse=True,
+        ),
     )
-    return [InstanceFinding(*row) for row in rows.values_list(*columns)[:MAX_FINDINGS]]
 
 
 def read_frame_history(instance: Instance) -> FrameHistory | None:

@@ -5,7 +5,7 @@ Shows latency, eager calls, compile time, and missing reports.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +50,8 @@ class Slots:
 class HeatmapCell:
     """One instance in one slot; None means no report.
 
-    `ratio` is its p50 divided by the p50 of its version in the same series and minutes.
+    `ratio` is its p50 divided by that of its version, or of the baseline, in the same series and
+    minutes. `level` and `timed` are the sum of p50 times calls in seconds, and those calls.
     """
 
     covered: float = 0.0
@@ -58,6 +59,8 @@ class HeatmapCell:
     known: int = 0
     eager: int = 0
     compiling: float = 0.0
+    level: float = 0.0
+    timed: int = 0
     _logs: float = 0.0
     _weight: int = 0
 
@@ -101,12 +104,16 @@ def read_heatmap(
     instance_ids: Collection[int],
     series: Mapping[int, SeriesInfo],
     slots: Slots,
+    baseline_id: int | None = None,
 ) -> Heatmap:
-    """Return the heatmap of these instances; three queries, none without instances."""
+    """Return the heatmap of these instances; three queries, none without instances.
+
+    With `baseline_id`, p50 is compared with that version instead of the instance's own version.
+    """
     levels = Heatmap(slots)
     if not instance_ids:
         return levels
-    _add_calls(levels, project_id, instance_ids, series)
+    _add_calls(levels, project_id, instance_ids, series, baseline_id)
     slot = (F("minute") - slots.span.first) / slots.step
     rows = ProcessMinute.objects.filter(
         _filter_span(slots), project_id=project_id, instance_id__in=instance_ids
@@ -122,6 +129,7 @@ def _add_calls(
     project_id: int,
     instance_ids: Collection[int],
     series: Mapping[int, SeriesInfo],
+    baseline_id: int | None,
 ) -> None:
     if not series:
         return
@@ -146,9 +154,38 @@ def _add_calls(
     # Compare the waiting time of callers if every instance reports it, else the duration of steady
     # calls.
     of = "" if any(row["silent"] for row in (*found, *own)) else "caller_"
+    compared = _map_reference_series(series, baseline_id)
+    whole_span = _sum_levels(found, of)
     for row in own:
-        cell = levels.cell(row["instance_id"], row["slot"])
-        _add_row(cell, row, usual.get((row["series_id"], row["slot"])), of)
+        cell, reference = levels.cell(row["instance_id"], row["slot"]), compared[row["series_id"]]
+        _add_row(cell, row, usual.get((reference, row["slot"])) or whole_span.get(reference), of)
+
+
+def _map_reference_series(
+    series: Mapping[int, SeriesInfo], baseline_id: int | None
+) -> dict[int, int]:
+    """Return for each series the baseline's series of the same stratum, region and bucket, else the
+    series itself."""
+    known = {
+        (facts.stratum_id, facts.region, facts.bucket): id
+        for id, facts in series.items()
+        if facts.version_id == baseline_id
+    }
+    return {
+        id: known.get((facts.stratum_id, facts.region, facts.bucket), id)
+        for id, facts in series.items()
+    }
+
+
+def _sum_levels(rows: Iterable[Mapping[str, Any]], of: str) -> dict[int, dict[str, float]]:
+    """Return the level of each series over all slots, for slots in which a baseline has no
+    calls."""
+    sums: dict[int, dict[str, float]] = {}
+    for row in rows:
+        own = sums.setdefault(row["series_id"], {f"{of}timed": 0, f"{of}level": 0.0})
+        for name in own:
+            own[name] += row[name] or 0
+    return sums
 
 
 def _add_row(
@@ -159,6 +196,8 @@ def _add_row(
     cell.calls += row["n"]
     cell.eager += ran_eager
     cell.known += ran_eager + row["n_compiled"] + row["n_partial"]
+    cell.level += row[f"{of}level"] or 0.0
+    cell.timed += row[f"{of}timed"] or 0
     if reference and reference[f"{of}timed"] and reference[f"{of}level"] and row[f"{of}timed"]:
         usual_level = reference[f"{of}level"] / reference[f"{of}timed"]
         cell.add_ratio(row[f"{of}level"] / usual_level, row[f"{of}timed"])

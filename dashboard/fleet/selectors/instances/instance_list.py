@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
+from django.db.models import OuterRef, Subquery
+
 from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import Instance
 from dashboard.ingest.models import Sender
@@ -38,8 +40,11 @@ def count_missing_windows(*, project_id: int, instance_ids: Collection[str]) -> 
 
 
 def find_instance(*, project_id: int, model_id: int, instance_id: str) -> Instance | None:
-    """Return an instance of a model; None if it does not exist."""
+    """Return an instance of a model, with the number of its lost windows as `missing`; None if it
+    does not exist."""
     rows = Instance.objects.filter(
         project_id=project_id, model_id=model_id, instance_id=instance_id
     )
+    mine = Sender.objects.filter(project_id=project_id, instance_id=OuterRef("instance_id"))
+    rows = rows.annotate(missing=Subquery(mine.values("missing")[:1]))
     return rows.select_related("model", "version", "cold_start").first()

@@ -5,6 +5,7 @@ Includes eager runs of the same regions for comparison.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
@@ -82,11 +83,11 @@ class SeriesCalls(NamedTuple):
         return self.region, self.bucket, self.gpu, self.world_size
 
 
-def read_series_calls(
+def query_series_calls(
     *, project_id: int, model_id: int, version_id: int, environment: str, first: int, now: int
-) -> list[SeriesCalls]:
-    """Return the version's series since minute `first`, series of concurrent versions, and eager
-    series; one query."""
+) -> QuerySet[Any, Any]:
+    """Return the query of the version's series since minute `first`, series of concurrent versions,
+    and eager series, for `parse_series_calls`."""
     recent = now - RECENT_MINUTES
     wanted = Q(version_id=version_id, environment=environment) | Q(
         environment=environment, last_minute__gte=recent
@@ -95,12 +96,17 @@ def read_series_calls(
     # A job's own eager measurements are not traffic and appear as calls of another region.
     callers = Q(outermost=True) | Q(stratum__runtime=EAGER_RUNTIME)
     rows = Series.objects.filter(wanted, callers, project_id=project_id, version__model_id=model_id)
-    found = (
+    found: QuerySet[Any, Any] = (
         rows.annotate(**_build_sums(project_id, first, now))
-        .order_by("pk")
-        .values_list(*_COLUMNS, *_SUMMED)
+        .order_by()
+        .values_list("pk", *_COLUMNS, *_SUMMED)
     )
-    return [_make_series_calls(row) for row in found]
+    return found
+
+
+def parse_series_calls(rows: Iterable[tuple[Any, ...]]) -> list[SeriesCalls]:
+    """Return the series in the order in which they were created."""
+    return [_make_series_calls(row[1:]) for row in sorted(rows, key=lambda row: int(row[0]))]
 
 
 def _build_sums(project_id: int, first: int, now: int) -> dict[str, Subquery]:

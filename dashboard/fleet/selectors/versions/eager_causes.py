@@ -61,10 +61,11 @@ def parse_eager_causes(
     return {version: sum_breakdowns(whys) for version, whys in found.items()}
 
 
-def read_version_eager_causes(
+def query_version_eager_causes(
     *, project_id: int, version_id: int, environment: str, first: int, now: int
-) -> EagerBreakdown:
-    """Return the breakdown of a version's callers' calls since minute `first`, by hours; one query.
+) -> QuerySet[Any, Any]:
+    """Return the query of a version's callers' calls since minute `first`, by hours, for
+    `parse_version_eager_causes`.
 
     Regions that run eager on purpose are excluded.
     """
@@ -77,4 +78,12 @@ def read_version_eager_causes(
     rows = VersionHour.objects.filter(
         filter_days([span]), project_id=project_id, series_id__in=series.values("pk"), **slots
     )
-    return build_breakdown(list(rows.aggregate(**SUMS).values()))
+    summed: QuerySet[Any, Any] = (
+        rows.values("project_id").annotate(**SUMS).order_by().values_list(*SUMS)
+    )
+    return summed
+
+
+def parse_version_eager_causes(rows: Sequence[tuple[Any, ...]]) -> EagerBreakdown:
+    """Return the breakdown of one version."""
+    return build_breakdown(rows[0]) if rows else EagerBreakdown()

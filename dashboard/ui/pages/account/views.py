@@ -2,13 +2,14 @@
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseRedirect
-from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import user_theme_set
+from dashboard.ui.http.return_address import redirect_back
 
 
 @require_POST
@@ -24,9 +25,7 @@ def theme(request: HttpRequest) -> HttpResponse:
         )
     except ValidationError:
         return HttpResponseBadRequest("theme must be system, light or dark.")
-    back = request.POST.get("next", "")
-    ours = url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()})
-    return HttpResponseRedirect(back) if ours else redirect("home")
+    return redirect_back(request, reverse("home"))
 
 
 @require_safe

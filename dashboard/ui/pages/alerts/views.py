@@ -8,8 +8,9 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState, EventKind
@@ -25,6 +26,7 @@ from dashboard.projects.models import Role
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.paging import paginate
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
+from dashboard.ui.http.return_address import redirect_back
 from dashboard.ui.http.sortable_table import Column, Order
 from dashboard.ui.http.time_range import replace_query
 from dashboard.ui.pages.alerts import timeline
@@ -137,7 +139,7 @@ def alert_act(request: ProjectRequest, number: int, action: str) -> HttpResponse
         messages.error(request, error.sentence)
     else:
         messages.success(request, said)
-    return redirect("alert", request.project.slug, number)
+    return redirect_back(request, reverse("alert", args=[request.project.slug, number]))
 
 
 def _content(request: ProjectRequest, number: int) -> dict[str, Any]:

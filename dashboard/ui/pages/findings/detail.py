@@ -32,9 +32,9 @@ from dashboard.ui.charts.guard_advice import (
     list_guard_remedies,
 )
 from dashboard.ui.charts.guard_variation import Variation, build_variation
+from dashboard.ui.pages.compiles.recompile_headroom import COUNTED_KINDS, CacheEntries, find_fullest
 from dashboard.ui.pages.findings.list import FindingStateLabel, format_kind, format_states
 from dashboard.ui.pages.findings.remedies import build_break_url, find_remedy
-from dashboard.ui.pages.version.recompile_headroom import COUNTED_KINDS, CacheEntries, find_fullest
 from dashboard.vocabulary import numbers
 
 FIRST_LINES = 8

@@ -21,10 +21,10 @@ from dashboard.ui.charts.findings_by_day import build_findings_by_day, days_tabl
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.paging import read_page_number
+from dashboard.ui.pages.compiles.cache_misses import sum_factors
 from dashboard.ui.pages.findings.detail import finding_page
 from dashboard.ui.pages.findings.list import HEAD, tabulate_findings
 from dashboard.ui.pages.findings.table import PAGE_SIZE, build_table_context, read_filter
-from dashboard.ui.pages.version.cache_misses import sum_factors
 
 MAX_EXPORTED = 10_000
 

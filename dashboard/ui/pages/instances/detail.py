@@ -26,12 +26,11 @@ from dashboard.fleet.selectors.instances.instance_states import (
     instance_state,
 )
 from dashboard.fleet.selectors.instances.instances import Configuration, ReportingInstance
-from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.ui.pages.compare.configuration_diff import IDENTITY_KEYS
+from dashboard.ui.pages.compiles.compilations import Compilation
 from dashboard.ui.pages.findings.list import first_line, format_kind
 from dashboard.ui.pages.instances.capabilities import Capability, explain_capabilities
 from dashboard.ui.pages.instances.table import InstanceRow, instance_row, list_losses
-from dashboard.ui.pages.model.compilations import Compilation
 from dashboard.vocabulary import numbers
 
 SLOWER_RATIO = 1.1
@@ -139,11 +138,6 @@ def instance_page(
         ],
         compilations=compilations,
     )
-
-
-def style_version(instance: Instance) -> list[VersionStyle]:
-    """The style of the instance's version, as the main version of charts and tables."""
-    return [VersionStyle(instance.version_id, instance.version.name, 2)]
 
 
 def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> str:

@@ -28,6 +28,8 @@ from dashboard.ui.pages.instances.trait_differences import TraitDifferences, com
 from dashboard.vocabulary import numbers
 
 GOOD_WORDS = "other instances"
+NEWEST_MINUTES = 15
+"""Minutes of p50 and compile time in the table."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class InstancesPageRow:
     job: str
     started: datetime
     eager: str
+    p50: str
+    compiling: str
     server: str = ""
     """The server that starts with this row, with its processes; empty if no server starts here."""
     helpers: str = ""
@@ -69,6 +73,12 @@ class InstancesPage:
     gpus: list[str]
     jobs: int
     helpers: str
+
+    @property
+    def lossy(self) -> bool:
+        """Whether a row has a clock skew, late reports or losses."""
+        told = [row.told for row in self.rows]
+        return any(one.clock or one.late or one.losses for one in told)
 
 
 def instances_page(facts: InstancesData, measure: Measure) -> InstancesPage:
@@ -136,7 +146,9 @@ def _row(instance: Instance, facts: InstancesData, measure: Measure) -> Instance
         ReportingInstance(instance, facts.missing.get(instance.instance_id, 0)), {}, clock.now()
     )
     strip = build_heatmap_row(list_slot_values(facts.levels, instance.pk, measure), measure)
-    share = eager_share(instance)
+    share, newest = eager_share(instance), _newest_cells(facts.levels, instance.pk)
+    timed, covered = sum(one.timed for one in newest), sum(one.covered for one in newest)
+    compiling = sum(one.compiling for one in newest)
     return InstancesPageRow(
         told=told,
         strip=strip,
@@ -144,7 +156,16 @@ def _row(instance: Instance, facts: InstancesData, measure: Measure) -> Instance
         job=instance.job if instance.world_size > 1 else "",
         started=instance.started_at,
         eager=numbers.percent(share) if instance.known_calls else "",
+        p50=numbers.duration(sum(one.level for one in newest) / timed) if timed else "",
+        compiling=numbers.percent(min(1.0, compiling / covered)) if covered else "",
     )
+
+
+def _newest_cells(levels: Heatmap, instance: int) -> list[HeatmapCell]:
+    """The cells of the newest minutes of the strips."""
+    slots = levels.slots
+    first = slots.count - max(1, -(-NEWEST_MINUTES // slots.step))
+    return [cell for slot, cell in levels.cells.get(instance, {}).items() if slot >= first]
 
 
 def list_slot_values(levels: Heatmap, instance: int, measure: Measure) -> list[Value]:

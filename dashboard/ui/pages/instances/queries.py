@@ -44,6 +44,8 @@ class InstancesQuery:
     since: datetime
     environment: str = ""
     version_id: int | None = None
+    baseline_id: int | None = None
+    """The version with which p50 is compared; None: each instance with its own version."""
     gpu: str = ""
     state: str = ""
     text: str = ""
@@ -106,7 +108,11 @@ def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> Instan
     shown = fitting[first : first + asked.size]
     series = read_outermost_series(
         project_id=model.project_id,
-        version_ids={row.version_id for row, _ in shown},
+        version_ids={
+            id
+            for id in (*(row.version_id for row, _ in shown), asked.baseline_id)
+            if id is not None
+        },
         environment=environment,
     )
     facts = InstancesData(
@@ -120,6 +126,7 @@ def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> Instan
             instance_ids=[row.pk for row, _ in shown],
             series=series,
             slots=asked.slots,
+            baseline_id=asked.baseline_id,
         ),
         missing=count_missing_windows(
             project_id=model.project_id, instance_ids=[row.instance_id for row, _ in shown]

@@ -3,18 +3,14 @@ first."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.fleet.fold.roles import is_helper
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_states import (
     CLOCK_SKEW_SHOWN_S,
-    RULES,
-    SEVERITY,
     describe_end,
     eager_share,
     has_failed,
@@ -22,7 +18,6 @@ from dashboard.fleet.selectors.instances.instance_states import (
     list_missing_capabilities,
 )
 from dashboard.fleet.selectors.instances.instances import ReportingInstance
-from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.vocabulary import numbers
 
 SHOWN = 40
@@ -57,42 +52,6 @@ class InstanceRow:
     ended_badly: bool
     place: str
     """Host and process id, if the name does not contain them, and the node if it differs."""
-
-
-@dataclass(frozen=True)
-class InstancesTable:
-    """The rows, and the number of instances per state."""
-
-    rows: list[InstanceRow]
-    counts: list[tuple[InstanceState, int]]
-    total: int
-    helpers: str
-    rules: list[tuple[InstanceState, str]]
-
-
-def instances_table(
-    reporting: Sequence[ReportingInstance], drawn: Sequence[VersionStyle], now: datetime
-) -> InstancesTable:
-    """The table; `now` decides which instances are silent. Helper processes have no row."""
-    slots = {version.id: version.slot for version in drawn}
-    rows = [instance_row(one, slots, now) for one in reporting if not is_helper(one.instance)]
-    helpers = format_helpers(
-        Counter(
-            one.instance.role
-            for one in reporting
-            if is_helper(one.instance) and is_reporting(one.instance, now)
-        )
-    )
-    counts = Counter(row.state for row in rows)
-    rows.sort(key=lambda row: (SEVERITY.index(row.state), not row.losses, not row.clock, row.name))
-    rules = [(rule.state, rule.words) for rule in RULES]
-    return InstancesTable(
-        rows[:SHOWN],
-        [(state, counts[state]) for state in SEVERITY if counts[state]],
-        len(rows),
-        helpers,
-        rules,
-    )
 
 
 def instance_row(one: ReportingInstance, slots: Mapping[int, int], now: datetime) -> InstanceRow:

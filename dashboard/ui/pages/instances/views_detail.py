@@ -4,6 +4,7 @@ as JSON and CSV."""
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -13,19 +14,20 @@ from django.views.decorators.http import require_safe
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.instances.instance_detail import (
     RegionVsOthers,
-    list_instance_events,
-    list_instance_findings,
     read_frame_history,
+    read_instance_history,
     read_regions_vs_others,
 )
-from dashboard.fleet.selectors.instances.instance_list import count_missing_windows, find_instance
+from dashboard.fleet.selectors.instances.instance_list import find_instance
 from dashboard.fleet.selectors.instances.instances import read_configured_instances
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
-from dashboard.ui.pages.instances.detail import InstancePage, instance_page, style_version
+from dashboard.ui.pages.compiles.compilations import list_compilations
+from dashboard.ui.pages.instances.detail import InstancePage, instance_page
 from dashboard.ui.pages.instances.list import serialize_ending
-from dashboard.ui.pages.model.compilations import compilations
+from dashboard.ui.pages.model.header import build_model_header
+from dashboard.ui.pages.model.verdict_queries import read_model_verdicts
 
 
 @require_safe
@@ -33,15 +35,21 @@ from dashboard.ui.pages.model.compilations import compilations
 def instance(request: ProjectRequest, model_id: int, instance_id: str) -> HttpResponse:
     """The page, or the part of it that scripts poll."""
     page = _page(_instance(request, model_id, instance_id))
-    context = {
+    model = page.instance.model
+    context: dict[str, Any] = {
         "project": request.project,
-        "model": page.instance.model,
+        "model": model,
         "page": page,
         "instance": page.instance,
     }
     part = render_to_string("ui/instances/one_live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
+    standing = read_model_verdicts(model=model, environment=page.instance.environment)
+    context["polled"] = True
+    context["header"] = build_model_header(
+        request, model, active="instances", standing=standing, spans=()
+    )
     return mark_uncached(
         render(
             request, "ui/instances/one.html", context | {"part": part, "etag": fragment_etag(part)}
@@ -137,17 +145,16 @@ def _instance(request: ProjectRequest, model_id: int, instance_id: str) -> Insta
 def _page(found: Instance) -> InstancePage:
     """Reads the page in a fixed number of queries."""
     project, ids = found.project_id, [found.version_id]
-    known, configurations = read_configured_instances(
+    _, configurations = read_configured_instances(
         project_id=project, version_ids=ids, environment=found.environment
     )
+    events, findings = read_instance_history(found)
     return instance_page(
         found,
-        missing=count_missing_windows(project_id=project, instance_ids=[found.instance_id]).get(
-            found.instance_id, 0
-        ),
+        missing=getattr(found, "missing", None) or 0,
         regions=read_regions_vs_others(found),
-        findings=list_instance_findings(found),
+        findings=findings,
         history=read_frame_history(found),
         configurations=configurations,
-        compilations=compilations(list_instance_events(found), style_version(found), known, {}),
+        compilations=list_compilations(events, {found.pk: ("", found.started_at)}),
     )

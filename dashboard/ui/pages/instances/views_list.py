@@ -16,7 +16,8 @@ from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_heatmap import Slots
 from dashboard.fleet.selectors.instances.instance_list import MAX_INSTANCES
 from dashboard.fleet.selectors.versions.version_series import Span
-from dashboard.ui.charts.heatmap import MEASURES, find_measure
+from dashboard.regressions.evidence_reader import read_changes
+from dashboard.ui.charts.heatmap import find_measure, list_measures
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.paging import paginate, read_page_number
@@ -30,9 +31,14 @@ from dashboard.ui.pages.instances.list import (
     serialize_rows,
 )
 from dashboard.ui.pages.instances.queries import InstancesQuery, read_instances_data
-from dashboard.ui.pages.model.header import build_model_header, read_model_range
+from dashboard.ui.pages.model.header import (
+    KEPT,
+    build_model_header,
+    read_chosen_verdicts,
+    read_model_range,
+)
 from dashboard.ui.pages.model.lookup import model_or_404, parse_whole_number
-from dashboard.ui.pages.model.verdict_queries import ModelVerdicts, read_model_verdicts
+from dashboard.ui.pages.model.verdict_queries import ModelVerdicts
 from dashboard.vocabulary import numbers
 
 SPANS = ("1h", "6h", "24h")
@@ -46,11 +52,12 @@ PAGE_SIZE = 50
 def instances(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The page, or the part of it that scripts poll."""
     model = model_or_404(request, model_id)
-    standing = _read_verdicts(request, model)
+    standing = read_chosen_verdicts(request.GET, model)
     context = _context(request, model, standing, _page(request, model, standing))
     part = render_to_string("ui/instances/live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
+    context["polled"] = True
     context["header"] = build_model_header(
         request, model, active="instances", standing=standing, spans=SPANS
     )
@@ -67,7 +74,7 @@ def instances_json(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The rows of the page from the URL, with all cells of their strips, and the trait
     differences."""
     model = model_or_404(request, model_id)
-    page = _page(request, model, _read_verdicts(request, model))
+    page = _page(request, model, read_chosen_verdicts(request.GET, model))
     lines = [
         {
             "what": one.key,
@@ -95,7 +102,7 @@ def instances_json(request: ProjectRequest, model_id: int) -> HttpResponse:
 def instances_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     """All instances that match the filter, without the strips."""
     model = model_or_404(request, model_id)
-    page = _page(request, model, _read_verdicts(request, model))
+    page = _page(request, model, read_chosen_verdicts(request.GET, model))
     head = [
         "instance",
         "host",
@@ -131,10 +138,11 @@ def _columns(strip: str) -> tuple[Column, ...]:
         Column("Version"),
         Column("State", "state"),
         Column(strip),
-        Column("Eager now", "eager", right=True, most_first=True),
+        Column("p50", right=True, unit="last 15 min"),
+        Column("Eager", "eager", right=True, most_first=True),
+        Column("Compiling", right=True, unit="last 15 min"),
         Column("Started", "started", right=True, most_first=True),
         Column("Last report", "seen", right=True, most_first=True),
-        Column("Lost"),
     )
 
 
@@ -151,16 +159,6 @@ def _list_details(one: Instance) -> tuple[str | int | None, ...]:
     return process_name(one), one.role, one.pid, *serialize_ending(one).values(), one.node
 
 
-def _read_verdicts(request: ProjectRequest, model: WatchedModel) -> ModelVerdicts:
-    query = request.GET
-    return read_model_verdicts(
-        model=model,
-        environment=query.get("env", ""),
-        version_id=parse_whole_number(query.get("version")),
-        baseline_id=parse_whole_number(query.get("baseline")),
-    )
-
-
 def _page(request: ProjectRequest, model: WatchedModel, standing: ModelVerdicts) -> InstancesPage:
     query = request.GET
     chosen = read_model_range(query, model, standing)
@@ -173,6 +171,7 @@ def _page(request: ProjectRequest, model: WatchedModel, standing: ModelVerdicts)
         since=clock.at_minute(chosen.last - max(minutes, 30)),
         environment=standing.environment,
         version_id=parse_whole_number(query.get("version")),
+        baseline_id=standing.baseline.pk if standing.baseline else None,
         gpu=query.get("gpu", ""),
         state=state if state in InstanceState.values else "",
         text=query.get("q", "").strip()[:200],
@@ -182,8 +181,19 @@ def _page(request: ProjectRequest, model: WatchedModel, standing: ModelVerdicts)
         size=PAGE_SIZE,
     )
     return instances_page(
-        read_instances_data(model=model, asked=asked), find_measure(query.get("show", ""))
+        read_instances_data(model=model, asked=asked),
+        find_measure(
+            list_measures(baseline=standing.baseline is not None),
+            query.get("show", ""),
+            _driving_metric(standing),
+        ),
     )
+
+
+def _driving_metric(standing: ModelVerdicts) -> str:
+    """The metric that drives the verdict; empty if none does."""
+    evidence = standing.verdict.evidence if standing.verdict else {}
+    return next((one.metric for one in read_changes(evidence) if one.drives), "")
 
 
 def _context(
@@ -203,7 +213,7 @@ def _context(
         "range_words": range_words,
         "measures": [
             (one.title, replace_query(query, show=one.key), one.key == page.measure.key)
-            for one in MEASURES
+            for one in list_measures(baseline=standing.baseline is not None)
         ],
         "heads": _order(request, strip).heads(query, _columns(strip)),
         "states": [
@@ -218,7 +228,7 @@ def _context(
         "any_state": replace_query(query, state="", page=""),
         "wanted": {
             key: query.get(key, "")
-            for key in ("version", "gpu", "q", "state", "sort", "show", "range")
+            for key in ("version", "gpu", "q", "state", "sort", "show", *KEPT[1:])
         },
         "filtered": any(query.get(key) for key in ("version", "gpu", "q", "state")),
         "full": len(page.facts.everyone) >= MAX_INSTANCES,

@@ -56,6 +56,8 @@ TABS = (
     Tab("instances", "Instances", "instances"),
     Tab("ranks", "Ranks", "ranks"),
     Tab("findings", "Findings", "model_findings"),
+    Tab("compiles", "Compiles", "model_compiles"),
+    Tab("startup", "Startup", "model_startup"),
     Tab("periods", "28-day", "model_periods"),
 )
 
@@ -120,18 +122,15 @@ def build_model_header(
     active: str,
     standing: ModelVerdicts | None = None,
     spans: Sequence[str] = tuple(SPAN_MINUTES),
+    usual: str = "",
 ) -> ModelHeader:
     """Builds the header in three queries, or in one with `standing`. `active` is the key of a tab;
-    `spans` are the ranges of its picker, none for a tab without a range."""
+    `spans` are the ranges of its picker, none for a tab without a range; `usual` is a default range
+    of the tab's own."""
     query = request.GET
-    standing = standing or read_model_verdicts(
-        model=model,
-        environment=query.get("env", ""),
-        version_id=_read_id(query, "version", "b"),
-        baseline_id=_read_id(query, "baseline", "a"),
-    )
+    standing = standing or read_chosen_verdicts(query, model)
     chosen, counts = (
-        read_model_range(query, model, standing),
+        read_model_range(query, model, standing, usual),
         read_header_data(model=model, standing=standing),
     )
     slug, kept = request.project.slug, _keep(query)
@@ -159,9 +158,21 @@ def build_model_header(
     )
 
 
-def read_model_range(query: QueryDict, model: WatchedModel, standing: ModelVerdicts) -> TimeRange:
-    """The range from the URL. The default of a bad verdict is the time since the deployment, with
-    some time before it."""
+def read_chosen_verdicts(query: QueryDict, model: WatchedModel) -> ModelVerdicts:
+    """Deployments and verdicts, with the environment and the pair of versions from the URL."""
+    return read_model_verdicts(
+        model=model,
+        environment=query.get("env", ""),
+        version_id=_read_id(query, "version", "b"),
+        baseline_id=_read_id(query, "baseline", "a"),
+    )
+
+
+def read_model_range(
+    query: QueryDict, model: WatchedModel, standing: ModelVerdicts, default: str = ""
+) -> TimeRange:
+    """The range from the URL, else `default`. Without both, the range of a bad verdict is the time
+    since the deployment, with some time before it."""
     now = clock.unix()
     minute, since = clock.minute_of(now), None
     usual = DEFAULT_SPAN
@@ -173,6 +184,8 @@ def read_model_range(query: QueryDict, model: WatchedModel, standing: ModelVerdi
     # In six hours, a line of a few minutes would be a dot.
     if usual == DEFAULT_SPAN and now - model.first_seen_at.timestamp() < 3600:
         usual = "1h"
+    if default and since is not None:
+        usual = default
     chosen = read_time_range(query, now=minute, since=since, usual=usual)
     if chosen.key != SINCE_DEPLOYMENT:
         return chosen

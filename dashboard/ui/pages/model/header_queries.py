@@ -12,6 +12,7 @@ from dashboard.common import clock
 from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import FindingLife, Instance, WatchedModel
+from dashboard.fleet.selectors.instances.instance_states import SILENT_AFTER_S
 from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER_S
 from dashboard.fleet.selectors.instances.role_filters import where_counted, where_helping
 from dashboard.regressions.models import BaselineChoice
@@ -59,6 +60,8 @@ class HeaderData:
     instances: int
     findings: int
     has_ranks: bool
+    heard: int
+    """Number of these instances that are not silent, if they have not ended."""
     choices: BaselineChoices
     """The baselines that operators chose."""
 
@@ -86,9 +89,15 @@ def read_header_data(*, model: WatchedModel, standing: ModelVerdicts) -> HeaderD
     ).exclude(state="gone")
     chosen = list_baseline_choices(model=model, environment=standing.environment)
     columns = [field.attname for field in BaselineChoice._meta.concrete_fields]
-    alerts, counted, found, ranked, choices = fetch_rows_together(
+    newest = clock.now() - timedelta(seconds=SILENT_AFTER_S)
+    alerts, counted, heard, found, ranked, choices = fetch_rows_together(
         waiting.exclude(cause=AlertCause.FLEET_SILENCE).values_list(*ALERT_COLUMNS),
         reporting.values("model_id").annotate(n=Count("pk")).values_list("n").order_by(),
+        reporting.filter(last_seen_at__gte=newest)
+        .values("model_id")
+        .annotate(n=Count("pk"))
+        .values_list("n")
+        .order_by(),
         current.values("environment").annotate(n=Count("pk")).values_list("n").order_by(),
         ranks.values_list("pk")[:1],
         chosen.values_list(*columns),
@@ -100,6 +109,7 @@ def read_header_data(*, model: WatchedModel, standing: ModelVerdicts) -> HeaderD
         instances=counted[0][0] if counted else 0,
         findings=found[0][0] if found else 0,
         has_ranks=bool(ranked),
+        heard=heard[0][0] if heard else 0,
         choices=group_baseline_choices(
             _name_version(BaselineChoice.from_db(chosen.db, columns, row), standing)
             for row in choices

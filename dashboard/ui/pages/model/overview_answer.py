@@ -56,19 +56,16 @@ def build_answer(
         next((one for one in changes if one.label == REGRESSED), None) if bad else None,
     )
     fact = next((one for one in read_facts(verdict.evidence) if one.news), None) if bad else None
-    fourth = (
-        _cause(verdict, driving, fact, latched)
-        if bad
-        else _next_step(verdict)
-        if verdict.kind == VerdictKind.NOT_ENOUGH_DATA
-        else AnswerFact("Likely cause", "None", "No evaluated metric regressed.")
-    )
-    return [
+    facts = [
         _since(verdict, driving, started_minute),
         _impact(driving, fact, traffic),
         _confidence(verdict, changes, driving, fact),
-        fourth,
     ]
+    if bad:
+        return [*facts, _cause(verdict, driving, fact, latched)]
+    if verdict.kind == VerdictKind.NOT_ENOUGH_DATA:
+        return [*facts, *_next_step(verdict)]
+    return [*facts, AnswerFact("Likely cause", "None", "No evaluated metric regressed.")]
 
 
 def _since(verdict: Verdict, driving: Change | None, started_minute: int) -> AnswerFact:
@@ -101,7 +98,8 @@ def _confidence(
     verdict: Verdict, changes: list[Change], driving: Change | None, fact: StoredFact | None
 ) -> AnswerFact:
     if verdict.kind == VerdictKind.NOT_ENOUGH_DATA:
-        return AnswerFact("Confidence", "None yet", _window(changes))
+        missing = "" if verdict.baseline_id else "no baseline"
+        return AnswerFact("Confidence", "None yet", missing or _window(changes))
     if verdict.kind == VerdictKind.HEALTHY:
         count = numbers.plural(len(changes), "metric")
         said = ", ".join(filter(None, (f"{count} evaluated", _window(changes))))
@@ -110,7 +108,7 @@ def _confidence(
         return AnswerFact("Confidence", "Confirmed" if fact else "Unknown", "observed" * bool(fact))
     agree = (
         f"{driving.strata_agreeing} of {numbers.plural(driving.strata, 'cohort')} agree"
-        if driving.strata and driving.strata_agreeing is not None
+        if driving.strata > 1 and driving.strata_agreeing is not None
         else ""
     )
     detail = ", ".join(filter(None, (driving.window_said, agree or driving.affected_said)))
@@ -150,7 +148,9 @@ def _cause(
     if fact is not None and driving is None:
         about = f" in `{fact.about}`" if fact.about else ""
         text = f"{find_metric(fact.kind).title}{about}"
-        return AnswerFact("Likely cause", text, _confirmed(None, fact), fact.why[:MAX_REASON_CHARS])
+        why = "" if fact.why.lower() in verdict.sentence.lower() else fact.why[:MAX_REASON_CHARS]
+        detail = ", ".join(filter(None, (why, _confirmed(None, fact))))
+        return AnswerFact("Likely cause", text, detail)
     return AnswerFact("Likely cause", "Unknown", "Next step: see Compare and Findings.")
 
 
@@ -160,8 +160,12 @@ def _confirmed(driving: Change | None, fact: StoredFact | None) -> str:
     return f"confirmed on {driving.affected_said}" if driving and driving.affected_said else ""
 
 
-def _next_step(verdict: Verdict) -> AnswerFact:
+def _next_step(verdict: Verdict) -> list[AnswerFact]:
+    """The step that leads to a verdict; none if the sentence states it."""
     step = read_next_step(verdict.evidence)
-    if step is None:
-        return AnswerFact("Next step", "Wait", "Both versions need traffic in the same minutes.")
-    return AnswerFact("Next step", next_step_phrase(step, step.stratum).strip())
+    if verdict.baseline_id is None:
+        detail = "A verdict needs traffic of both versions in the same minutes."
+        return [AnswerFact("Next step", "Deploy a second version", detail)]
+    text = next_step_phrase(step, step.stratum) if step else ""
+    stated = text.removesuffix(".").lower() in verdict.sentence.lower()
+    return [] if stated else [AnswerFact("Next step", text)]

@@ -1,36 +1,26 @@
-"""Data of the Model page across the stages: the evaluated pair of versions, and the data of all
-versions."""
+"""Data of the Overview of a model: the evaluated pair of versions, charts and their marks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import NamedTuple
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.common import clock
-from dashboard.common.raw_queries import fetch_objects_together
+from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.deployment_marks import list_newest_marks
-from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.metrics.time_bins import TimeBins
-from dashboard.fleet.models import (
-    CompileEvent,
-    Deployment,
-    DeploymentMark,
-    WatchedModel,
-)
-from dashboard.fleet.selectors.compilations.compile_events import list_newest_compile_events
-from dashboard.fleet.selectors.findings.findings import FindingData, list_version_findings
+from dashboard.fleet.models import DeploymentMark, WatchedModel
 from dashboard.fleet.selectors.instances.instances import (
     InstanceData,
     ReportingInstance,
     list_reporting_instances,
     list_version_instances,
 )
-from dashboard.fleet.selectors.instances.memory import MemoryData
 from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER_S
 from dashboard.fleet.selectors.versions.version_series import (
     CallPoint,
@@ -39,40 +29,25 @@ from dashboard.fleet.selectors.versions.version_series import (
     read_outermost_series,
     read_region_seconds,
 )
-from dashboard.regressions.models import BaselineChoice
-from dashboard.regressions.selectors import (
-    BaselineChoices,
-    group_baseline_choices,
-    list_baseline_choices,
-)
+from dashboard.regressions.models import Verdict
 from dashboard.ui.charts.version_styles import VersionStyle
-from dashboard.ui.pages.model.cache_queries import CacheData, read_cache_data
 from dashboard.ui.pages.model.rollups import read_rollups
 from dashboard.ui.pages.model.verdict_queries import MAX_VERSIONS_LISTED as MAX_VERSIONS_LISTED
 from dashboard.ui.pages.model.verdict_queries import ModelVerdicts as ModelVerdicts
 from dashboard.ui.pages.model.verdict_queries import read_model_verdicts as read_model_verdicts
 
-MAX_EVENTS_SHOWN = 12
 MAX_ALERTS_READ = 20
+MAX_VERDICTS_READ = 300
 DEPLOYMENT_MARGIN_MINUTES = 60
 """Minutes before and after a deployment in which its processes may have reported without a call."""
 
 
-@dataclass(frozen=True)
-class ModelQuery:
-    """Parameters of the URL; the page chooses empty values."""
+class VerdictChange(NamedTuple):
+    """The minute at which the verdict of a deployment changed, and the new verdict."""
 
-    window: TimeBins
-    environment: str = ""
-    region: str = ""
-    version_id: int | None = None
-    tabled: tuple[int, ...] = ()
-    """The versions on this page of the table."""
-
-    @property
-    def hourly(self) -> bool:
-        """Long ranges read hours."""
-        return self.window.step % 60 == 0
+    deployment_id: int
+    minute: int
+    kind: str
 
 
 @dataclass
@@ -80,7 +55,7 @@ class ModelData:
     """Data of the page."""
 
     model: WatchedModel
-    asked: ModelQuery
+    window: TimeBins
     standing: ModelVerdicts
     drawn: list[VersionStyle]
     region: str
@@ -88,133 +63,114 @@ class ModelData:
     calls: list[CallPoint]
     processes: list[ProcessPoint]
     instances: list[InstanceData]
-    findings: list[FindingData]
-    events: list[CompileEvent]
     alerts: list[Alert]
-    own_calls: list[CallPoint] = field(default_factory=list)
-    own_processes: list[ProcessPoint] = field(default_factory=list)
-    memory: dict[int, MemoryData] = field(default_factory=dict)
-    why_eager: dict[int, EagerBreakdown] = field(default_factory=dict)
-    caches: CacheData = field(default_factory=CacheData)
-    reporting: list[ReportingInstance] = field(default_factory=list)
-    chosen: BaselineChoices = field(default_factory=lambda: BaselineChoices(None, {}))
     posted: list[DeploymentMark] = field(default_factory=list)
+    changes: list[VerdictChange] = field(default_factory=list)
 
     @property
-    def accepted(self) -> BaselineChoice | None:
-        """The acceptance of the evaluated version, if any."""
-        return (
-            self.chosen.accepted.get(self.standing.judged.version_id)
-            if self.standing.judged
-            else None
-        )
+    def hourly(self) -> bool:
+        """Whether the range is read from hours."""
+        return self.window.step % 60 == 0
 
 
 def read_model_data(
-    *, model: WatchedModel, asked: ModelQuery, standing: ModelVerdicts | None = None
+    *, model: WatchedModel, standing: ModelVerdicts, window: TimeBins, region: str
 ) -> ModelData:
-    """Reads the page in a fixed number of queries, independent of the length of the history;
-    `standing` avoids a second read of the verdicts."""
-    standing = standing or read_model_verdicts(
-        model=model, environment=asked.environment, version_id=asked.version_id
-    )
-    project, environment, hourly = model.project_id, standing.environment, asked.hourly
-    span = Span(asked.window.first, asked.window.last)
-    charted = standing.listed
-    wanted = list(dict.fromkeys((*charted, *asked.tabled)))
-    in_window = clip_spans(standing, wanted, span)
+    """Reads the page in four queries, or five if there are several regions, independent of the
+    length of the history."""
+    project, environment = model.project_id, standing.environment
+    span, hourly, charted = Span(window.first, window.last), window.step % 60 == 0, standing.listed
+    in_window = clip_spans(standing, charted, span)
     drawn = standing.drawn([id for id in charted if id in in_window or id in standing.pair])
-    series = read_outermost_series(project_id=project, version_ids=wanted, environment=environment)
+    series = read_outermost_series(project_id=project, version_ids=charted, environment=environment)
     regions = read_region_seconds(project_id=project, series=series, span=span, hourly=hourly)
-    region = asked.region if asked.region in regions else next(iter(regions), "")
-    own = {
-        id: _last_day(standing.latest[id])
-        for id in wanted
-        if id not in in_window and id in standing.latest
-    }
-    ids = [version.id for version in drawn]
-    instances = list_version_instances(
-        project_id=project, version_ids=wanted, environment=environment
-    )
-    events, alerts, posted, chosen = _read_events(model, standing, ids, asked.window)
-    place = {"project_id": project, "environment": environment}
+    region = region if region in regions else next(iter(regions), "")
+    alerts, posted, changes = _read_events(model, standing, drawn, window)
     counted = read_rollups(
-        place=place, series=series, region=region, spans=in_window, own=own, hourly=hourly
+        place={"project_id": project, "environment": environment},
+        series=series,
+        region=region,
+        spans=in_window,
+        own={},
+        hourly=hourly,
+        tabled=False,
     )
     return ModelData(
         model=model,
-        asked=asked,
+        window=window,
         standing=standing,
         drawn=drawn,
         region=region,
         regions=regions,
         calls=counted.calls,
         processes=counted.processes,
-        instances=instances,
-        findings=list_version_findings(
-            project_id=project, model_id=model.pk, version_ids=ids, environment=environment
+        instances=list_version_instances(
+            project_id=project, version_ids=charted, environment=environment
         ),
-        events=events,
         alerts=alerts,
-        own_calls=counted.own_calls,
-        own_processes=counted.own_processes,
-        memory=counted.memory,
-        why_eager=counted.why_eager,
-        caches=read_cache_data(
-            project_id=project,
-            model_id=model.pk,
-            version_ids=ids,
-            environment=environment,
-            span=span,
-            instances=instances,
-        ),
-        chosen=chosen,
         posted=posted,
-        reporting=_list_reporting(model, environment),
+        changes=changes,
     )
 
 
 def _read_events(
-    model: WatchedModel, standing: ModelVerdicts, version_ids: Sequence[int], window: TimeBins
-) -> tuple[list[CompileEvent], list[Alert], list[DeploymentMark], BaselineChoices]:
-    """One query for four lists: the latest compilations of the window; unresolved alerts and those
-    of the window, newest first; deployments that CI recorded in the window, oldest first; and the
-    baselines that operators chose."""
-    project, environment = model.project_id, standing.environment
+    model: WatchedModel,
+    standing: ModelVerdicts,
+    drawn: Sequence[VersionStyle],
+    window: TimeBins,
+) -> tuple[list[Alert], list[DeploymentMark], list[VerdictChange]]:
+    """One query for three lists: unresolved alerts and those of the window, newest first;
+    deployments that CI recorded in the window, oldest first; and changes of the verdicts of the
+    drawn versions, oldest first."""
     first, last = clock.at_minute(window.first), clock.at_minute(window.last)
-    compiled: dict[str, Any] = {
-        "project_id": project,
-        "version_ids": version_ids,
-        "environment": environment,
-    }
     warned = Alert.objects.filter(
-        project_id=project, deployment__model=model, deployment__environment=environment
+        project_id=model.project_id,
+        deployment__model=model,
+        deployment__environment=standing.environment,
     )
     warned = warned.exclude(cause=AlertCause.FLEET_SILENCE).filter(
         ~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first)
     )  # Sorted before the limit applies, because an open alert may be old.
-    events, alerts, posted, choices = fetch_objects_together(
-        list_newest_compile_events(
-            **compiled, first=window.first, last=window.last + 1, most=MAX_EVENTS_SHOWN
-        ),
-        warned.select_related("deployment").order_by("-opened_at")[:MAX_ALERTS_READ],
-        list_newest_marks(
-            project_id=project,
-            model_name=model.name,
-            environment=environment,
-            first=first,
-            last=last,
-        ),
-        list_baseline_choices(model=model, environment=environment),
+    posted = list_newest_marks(
+        project_id=model.project_id,
+        model_name=model.name,
+        environment=standing.environment,
+        first=first,
+        last=last,
     )
-    for choice in choices:
-        if choice.version_id in standing.latest:
-            choice.version = standing.latest[choice.version_id].version
+    ids = {version.id for version in drawn}
+    judged = [row.pk for row in standing.deployments if row.version_id in ids]
+    changed = Verdict.objects.filter(
+        project_id=model.project_id, deployment_id__in=judged, minute__lte=window.last
+    ).exclude(previous_kind=F("kind"))
+    alert_columns, mark_columns = (
+        [column.attname for column in table._meta.concrete_fields]
+        for table in (Alert, DeploymentMark)
+    )
+    alerts, marks, changes = fetch_rows_together(
+        warned.order_by("-opened_at").values_list(*alert_columns)[:MAX_ALERTS_READ],
+        posted.values_list(*mark_columns),
+        changed.order_by("-minute").values_list(*VerdictChange._fields)[:MAX_VERDICTS_READ],
+    )
     return (
-        sorted(events, key=lambda event: (-event.at.timestamp(), event.seq, event.number)),
-        sorted(alerts, key=lambda alert: alert.opened_at, reverse=True),
-        sorted(posted, key=lambda mark: (mark.at, mark.pk)),
-        group_baseline_choices(choices),
+        sorted(
+            (Alert.from_db(warned.db, alert_columns, row) for row in alerts),
+            key=lambda alert: alert.opened_at,
+            reverse=True,
+        ),
+        sorted(
+            (DeploymentMark.from_db(posted.db, mark_columns, row) for row in marks),
+            key=lambda mark: (mark.at, mark.pk),
+        ),
+        sorted(VerdictChange(*row) for row in changes),
+    )
+
+
+def list_reporting(model: WatchedModel, environment: str) -> list[ReportingInstance]:
+    """The instances that reported in the last half hour."""
+    since = clock.now() - timedelta(seconds=GONE_AFTER_S)
+    return list_reporting_instances(
+        project_id=model.project_id, model_id=model.pk, environment=environment, since=since
     )
 
 
@@ -239,14 +195,3 @@ def clip_spans(standing: ModelVerdicts, wanted: Sequence[int], span: Span) -> di
         for id in wanted
         if newest.get(id, 0) >= span.first
     }
-
-
-def _last_day(deployment: Deployment) -> Span:
-    return Span(max(0, deployment.last_minute - 1440), deployment.last_minute + 1)
-
-
-def _list_reporting(model: WatchedModel, environment: str) -> list[ReportingInstance]:
-    since = clock.now() - timedelta(seconds=GONE_AFTER_S)
-    return list_reporting_instances(
-        project_id=model.project_id, model_id=model.pk, environment=environment, since=since
-    )

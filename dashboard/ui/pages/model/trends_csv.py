@@ -29,7 +29,7 @@ def tabulate_bins(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
         lines = [
             next(line for line in trend.lines if line.slot == version.slot) for trend in charts
         ]
-        for place, start in enumerate(page.facts.asked.window.starts()):
+        for place, start in enumerate(page.facts.window.starts()):
             cells: list[float | None] = []
             for trend, line in zip(charts, lines, strict=True):
                 cells.append(line.values[place])
@@ -60,7 +60,7 @@ def _heads(trend: Trend, *, shaded: bool, bounded: bool) -> list[str]:
 def tabulate_starts(page: ModelPage) -> list[list[Any]]:
     """One row per start, including starts that the chart omits."""
     window, names = (
-        page.facts.asked.window,
+        page.facts.window,
         {version.id: version.name for version in page.facts.drawn},
     )
     rows: list[list[Any]] = [["version", "time", "instance", "cold start (s)"]]

@@ -1,4 +1,4 @@
-"""The Findings tab of a model: what is new in the version, or all findings as a table."""
+"""The Findings tab of a model: new and gone findings of the version, or all as a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.paging import read_page_number
 from dashboard.ui.http.partials import mark_uncached
 from dashboard.ui.http.time_range import replace_query
-from dashboard.ui.pages.findings.columns import findings_columns, list_eager_fallbacks
+from dashboard.ui.pages.findings.columns import KINDS, findings_columns, list_eager_fallbacks
 from dashboard.ui.pages.findings.table import COLUMNS, build_table_context, read_filter
 from dashboard.ui.pages.model.header import Choice, ModelHeader, build_model_header
 from dashboard.ui.pages.model.lookup import model_or_404
@@ -95,16 +95,21 @@ def _read_columns(
     judged, baseline = (
         next(((one.id, one.name) for one in drawn if one.slot == slot), None) for slot in (2, 1)
     )
+    columns = findings_columns(
+        list_version_findings(
+            project_id=project, model_id=model.pk, version_ids=ids, environment=environment
+        ),
+        judged=judged,
+        baseline=baseline,
+    )
+    named = {line.kind for column in columns for line in column.lines}
     return {
         "drawn": drawn,
-        "columns": findings_columns(
-            list_version_findings(
-                project_id=project, model_id=model.pk, version_ids=ids, environment=environment
-            ),
-            judged=judged,
-            baseline=baseline,
-        ),
-        "latched": list_eager_fallbacks(
+        "columns": columns,
+        # A frame that runs eager until restart is usually a finding, too.
+        "latched": []
+        if KINDS["latched_eager"] in named
+        else list_eager_fallbacks(
             list_version_instances(project_id=project, version_ids=ids, environment=environment),
             ids,
         ),

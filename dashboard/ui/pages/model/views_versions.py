@@ -48,6 +48,7 @@ def versions(request: ProjectRequest, model_id: int) -> HttpResponse:
     regions = [
         Choice(name, replace_query(query, region=name), name == data.region)
         for name in data.regions
+        if len(data.regions) > 1
     ]
     context = {
         "model": model,

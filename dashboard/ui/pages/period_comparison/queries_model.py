@@ -6,11 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
+from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import QuerySet
 
 from dashboard.alerts.models import Alert, AlertOutcome
 from dashboard.common import clock
+from dashboard.common.raw_queries import Rows, fetch_rows_together
 from dashboard.fleet.models import ColdStart, Deployment, WatchedModel
 from dashboard.fleet.selectors.versions.daily_calls import read_series_days
 from dashboard.regressions.models import VerdictKind
@@ -38,7 +40,7 @@ class PeriodData:
 
 
 def read_period_data(*, model: WatchedModel, environment: str, today: int) -> PeriodData:
-    """Seven queries, independent of the length of the history."""
+    """Two queries, independent of the length of the history, and one more for several series."""
     first = today - 2 * PERIOD_DAYS
     days = read_series_days(
         project_id=model.project_id,
@@ -54,13 +56,28 @@ def read_period_data(*, model: WatchedModel, environment: str, today: int) -> Pe
         ),
         today=today,
     )
-    before, after = (
-        _read_period_counts(model, environment, start) for start in (first, today - PERIOD_DAYS)
-    )
+    before, after = _read_period_counts(model, environment, (first, today - PERIOD_DAYS))
     return PeriodData(model, environment, calls, before, after)
 
 
-def _read_period_counts(model: WatchedModel, environment: str, first: int) -> PeriodCounts:
+def _read_period_counts(
+    model: WatchedModel, environment: str, firsts: tuple[int, int]
+) -> list[PeriodCounts]:
+    """The counts of both periods, in one query."""
+    queries = [
+        query for first in firsts for query in _query_period_counts(model, environment, first)
+    ]
+    found = fetch_rows_together(*queries)
+    return [
+        PeriodCounts(len(deployed), len(alerted), len(starts), _median(starts))
+        for deployed, alerted, starts in (found[:3], found[3:])
+    ]
+
+
+def _query_period_counts(
+    model: WatchedModel, environment: str, first: int
+) -> tuple[QuerySet[Any, Any], QuerySet[Any, Any], QuerySet[Any, Any]]:
+    """Queries of the deployments, the alerts and the newest cold starts of a period."""
     since = clock.at_minute(first * 1440)
     until = since + timedelta(days=PERIOD_DAYS)
     alerts = Alert.objects.filter(
@@ -72,9 +89,11 @@ def _read_period_counts(model: WatchedModel, environment: str, first: int) -> Pe
     told = alerts.filter(opened_at__gte=since, opened_at__lt=until).exclude(
         outcome=AlertOutcome.DISMISSED
     )
-    started = Q(started_minute__gte=first * 1440, started_minute__lt=(first + PERIOD_DAYS) * 1440)
-    deployed = Deployment.objects.filter(started, model=model, environment=environment).aggregate(
-        n=Count("pk")
+    deployed = Deployment.objects.filter(
+        model=model,
+        environment=environment,
+        started_minute__gte=first * 1440,
+        started_minute__lt=(first + PERIOD_DAYS) * 1440,
     )
     starts = ColdStart.objects.filter(
         project_id=model.project_id,
@@ -84,8 +103,12 @@ def _read_period_counts(model: WatchedModel, environment: str, first: int) -> Pe
         started_at__lt=until,
         total__isnull=False,
     )
-    newest = starts.order_by("-started_at").values_list("total", flat=True)[:MAX_STARTS]
-    totals = [total for total in newest if total is not None]
-    return PeriodCounts(
-        deployed["n"], told.count(), len(totals), median(totals) if totals else None
+    return (
+        deployed.values_list("pk"),
+        told.values_list("pk"),
+        starts.order_by("-started_at").values_list("total")[:MAX_STARTS],
     )
+
+
+def _median(rows: Rows) -> float | None:
+    return median(row[0] for row in rows) if rows else None

@@ -50,6 +50,7 @@ def ranks(request: ProjectRequest, model_id: int) -> HttpResponse:
     part = render_to_string("ui/ranks/live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
+    context["polled"] = True
     context["header"] = build_model_header(request, model, active="ranks", spans=())
     return mark_uncached(
         render(
