@@ -62,10 +62,10 @@ export function drawBreakdown(content, data) {
 }
 
 function connect(boxes, view) {
-  const drawAll = () => boxes.forEach((one) => { one.found = drawTrend(one.box, one.chart, view, HEIGHT); });
+  const widths = boxes.map(({ box }) => box.clientWidth);
   const point = (i, at) => boxes.forEach((one) => cross(one, view, i, { tip: at?.one === one, top: at?.top }));
-  drawAll();
-  boxes.forEach((one) => {
+  boxes.forEach((one, i) => {
+    one.found = drawTrend(one.box, one.chart, view, HEIGHT, widths[i]);
     one.box.addEventListener("pointermove", (event) => {
       const top = event.clientY - one.box.getBoundingClientRect().top;
       point(binAt(one, view, event.clientX), { one, top });

@@ -175,10 +175,11 @@ function drawPoints(plot, line, { y, middle, share }) {
     plot.append(shape(line.slot, middle(newest), y(line.values[newest])));
 }
 
-// Draws a chart into its box and returns its geometry, which the pointer needs.
-export function drawTrend(box, chart, view, height) {
+// Draws a chart into its box and returns its geometry, which the pointer needs. `outer` is the width of the box, measured
+// before the first of several charts is drawn, because each measurement after a change lays out the page again.
+export function drawTrend(box, chart, view, height, outer = box.clientWidth) {
   const found = geometry(chart, view, height);
-  const width = Math.max(120, box.clientWidth - GUTTER);
+  const width = Math.max(120, outer - GUTTER);
   const plot = node("svg", { class: "chart pl", height, "aria-hidden": "true" });
   for (const tick of found.axis.ticks)
     plot.append(node("line", { class: "g", x1: 0, x2: "100%", y1: found.y(tick), y2: found.y(tick) }));
