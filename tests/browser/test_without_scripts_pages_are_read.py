@@ -82,9 +82,9 @@ def test_no_page_promises_content_that_needs_a_script(
             and "Loading…" not in text
             and "Loading chart" not in text
         ), address
-        assert (
-            page.locator("[data-plot]:visible, [data-panel]:visible").count() == 0
-        ), "an empty box in place of a chart"
+        assert page.locator("[data-plot]:visible, [data-panel]:visible").count() == 0, (
+            "an empty box in place of a chart"
+        )
     page.goto(live_server.url + made.url())
     assert "Charts need JavaScript" in page.locator("main").inner_text()
     assert page.goto(live_server.url + made.url("numbers/")).status == 200  # type: ignore[union-attr]
