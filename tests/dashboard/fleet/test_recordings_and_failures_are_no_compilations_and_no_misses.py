@@ -22,7 +22,7 @@ from dashboard.fleet.selectors.compilations.compilations import (
     read_version_compilations,
 )
 from dashboard.fleet.selectors.compilations.compile_events import list_newest_compile_events
-from dashboard.fleet.selectors.instances.instance_detail import list_instance_events
+from dashboard.fleet.selectors.instances.instance_detail import read_instance_history
 from dashboard.fleet.selectors.jobs import read_compilation_rows
 
 NOW = 1_790_000_045.0
@@ -115,10 +115,8 @@ def test_lists_of_compilations_contain_no_recording(instance: Instance) -> None:
     kinds = {"first", "autotune"}
     rows = list(list_newest_compile_events(**within(instance), most=40))
     assert (len(rows), {row.kind for row in rows}) == (6, kinds)
-    assert (
-        len(list_instance_events(instance)),
-        {row.kind for row in list_instance_events(instance)},
-    ) == (6, kinds)
+    events, _ = read_instance_history(instance)
+    assert (len(events), {row.kind for row in events}) == (6, kinds)
     assert len(read_compilation_rows(project_id=instance.project_id, instances=[instance])) == 6
     assert CompileEvent.objects.filter(kind="cuda_graph").count() == 2
 

@@ -14,7 +14,6 @@ from dashboard.common import clock
 from dashboard.fleet.selectors.findings.findings import FindingData, FindingHistory, FindingSighting
 from dashboard.fleet.selectors.instances.instances import InstanceData
 from dashboard.ui.charts.guard_variation import Variation, build_variation
-from dashboard.ui.charts.top_evidence import TopEvidence
 from dashboard.ui.pages.findings.remedies import build_break_url, find_remedy
 from dashboard.vocabulary import numbers
 
@@ -172,39 +171,6 @@ def list_eager_fallbacks(
     return sorted(
         found, key=lambda one: (version_ids.index(one.version_id), -one.instances, one.frame)
     )
-
-
-def list_causes(
-    latched: Iterable[EagerFallback], columns: Iterable[FindingsColumn], judged: int | None
-) -> list[TopEvidence]:
-    """Possible causes: frames in eager fallback in the evaluated version, then its new findings."""
-    found = [
-        TopEvidence(
-            title="Cause",
-            figure=one.frame,
-            beside=f"eager on {one.instances} of {numbers.plural(one.known, 'instance')}",
-            below="eager fallback until the process restarts",
-            tag="confirmed",
-            code=one.cause,
-        )
-        for one in latched
-        if one.version_id == judged
-    ]
-    for column in columns:
-        if column.key == "new":
-            found += [
-                TopEvidence(
-                    "New finding",
-                    line.kind,
-                    line.facts,
-                    "",
-                    tag="new",
-                    code=line.where or line.text,
-                )
-                for line in column.lines
-                if line.text != NO_EARLIER_RUN
-            ]
-    return found
 
 
 def _column(

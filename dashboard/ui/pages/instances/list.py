@@ -74,12 +74,6 @@ class InstancesPage:
     jobs: int
     helpers: str
 
-    @property
-    def lossy(self) -> bool:
-        """Whether a row has a clock skew, late reports or losses."""
-        told = [row.told for row in self.rows]
-        return any(one.clock or one.late or one.losses for one in told)
-
 
 def instances_page(facts: InstancesData, measure: Measure) -> InstancesPage:
     """Builds the page."""

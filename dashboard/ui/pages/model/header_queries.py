@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.common import clock
-from dashboard.common.raw_queries import fetch_rows_together
+from dashboard.common.raw_queries import Rows, fetch_rows_together
 from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import FindingLife, Instance, WatchedModel
 from dashboard.fleet.selectors.instances.instance_states import SILENT_AFTER_S
@@ -68,53 +69,59 @@ class HeaderData:
 
 def read_header_data(*, model: WatchedModel, standing: ModelVerdicts) -> HeaderData:
     """Reads the header in one query."""
-    place = {
-        "project_id": model.project_id,
-        "model_id": model.pk,
-        "environment": standing.environment,
-    }
+    environment = standing.environment
     waiting = Alert.objects.filter(
         project_id=model.project_id,
         deployment__model=model,
-        deployment__environment=standing.environment,
+        deployment__environment=environment,
     ).exclude(state=AlertState.RESOLVED)
-    instances = Instance.objects.filter(**place).exclude(
-        instance_id__startswith=OTHER_INSTANCE_PREFIX
-    )
-    since = clock.now() - timedelta(seconds=GONE_AFTER_S)
-    reporting = instances.filter(where_counted(), last_seen_at__gte=since)
-    ranks = instances.filter(world_size__gt=1).exclude(where_helping()).exclude(job="")
-    current = FindingLife.objects.filter(
-        finding__model=model, environment=standing.environment
-    ).exclude(state="gone")
-    chosen = list_baseline_choices(model=model, environment=standing.environment)
+    current = FindingLife.objects.filter(finding__model=model, environment=environment)
+    chosen = list_baseline_choices(model=model, environment=environment)
     columns = [field.attname for field in BaselineChoice._meta.concrete_fields]
-    newest = clock.now() - timedelta(seconds=SILENT_AFTER_S)
-    alerts, counted, heard, found, ranked, choices = fetch_rows_together(
+    alerts, findings, choices, reporting, heard, ranks = fetch_rows_together(
         waiting.exclude(cause=AlertCause.FLEET_SILENCE).values_list(*ALERT_COLUMNS),
-        reporting.values("model_id").annotate(n=Count("pk")).values_list("n").order_by(),
-        reporting.filter(last_seen_at__gte=newest)
-        .values("model_id")
-        .annotate(n=Count("pk"))
-        .values_list("n")
-        .order_by(),
-        current.values("environment").annotate(n=Count("pk")).values_list("n").order_by(),
-        ranks.values_list("pk")[:1],
+        _count(current.exclude(state="gone")),
         chosen.values_list(*columns),
+        *_query_instances(model, environment),
     )
     judged = standing.judged.pk if standing.judged else None
     mine = [row for row in alerts if row[3] == judged]
     return HeaderData(
         alert=_make_alert(*min(mine, key=lambda row: (row[1], row[0]))) if mine else None,
-        instances=counted[0][0] if counted else 0,
-        findings=found[0][0] if found else 0,
-        has_ranks=bool(ranked),
-        heard=heard[0][0] if heard else 0,
+        instances=_read_count(reporting),
+        findings=_read_count(findings),
+        has_ranks=bool(ranks),
+        heard=_read_count(heard),
         choices=group_baseline_choices(
             _name_version(BaselineChoice.from_db(chosen.db, columns, row), standing)
             for row in choices
         ),
     )
+
+
+def _query_instances(model: WatchedModel, environment: str) -> tuple[QuerySet[Any, Any], ...]:
+    """Queries of the number of reporting instances, of those that are not silent, and of a job with
+    several ranks."""
+    now = clock.now()
+    rows = Instance.objects.filter(
+        project_id=model.project_id, model_id=model.pk, environment=environment
+    ).exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
+    reporting = rows.filter(
+        where_counted(), last_seen_at__gte=now - timedelta(seconds=GONE_AFTER_S)
+    )
+    heard = reporting.filter(last_seen_at__gte=now - timedelta(seconds=SILENT_AFTER_S))
+    ranks = rows.filter(world_size__gt=1).exclude(where_helping()).exclude(job="")
+    return _count(reporting), _count(heard), ranks.values_list("pk")[:1]
+
+
+def _count(rows: QuerySet[Any]) -> QuerySet[Any, Any]:
+    """The number of rows as a query; no row instead of zero."""
+    counted: QuerySet[Any, Any] = rows.order_by().values("environment").annotate(n=Count("pk"))
+    return counted.values_list("n")
+
+
+def _read_count(rows: Rows) -> int:
+    return int(rows[0][0]) if rows else 0
 
 
 def _name_version(choice: BaselineChoice, standing: ModelVerdicts) -> BaselineChoice:

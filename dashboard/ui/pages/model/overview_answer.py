@@ -41,6 +41,8 @@ class Traffic:
     per_second: float | None
     own_instances: int
     instances: int
+    live: bool
+    """Whether the range of the calls ends now."""
 
 
 def build_answer(
@@ -88,8 +90,10 @@ def _impact(driving: Change | None, fact: StoredFact | None, traffic: Traffic) -
         if traffic.instances
         else "No instance reports now"
     )
+    if not traffic.live:
+        return AnswerFact("Impact", text)
     if traffic.share is None or traffic.per_second is None:
-        return AnswerFact("Impact", text, "no calls in the last minutes of the range")
+        return AnswerFact("Impact", text, "no calls in the last minutes")
     calls = f"{numbers.number(traffic.per_second)} calls/s"
     return AnswerFact("Impact", text, f"{numbers.percent(traffic.share)} of traffic, {calls}")
 

@@ -114,8 +114,9 @@ def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
     )
 
 
-def add_answer(page: ModelPage, counts: HeaderData) -> None:
-    """Adds what only the page shows: the facts of the verdict, and the deployments."""
+def add_answer(page: ModelPage, counts: HeaderData, *, live: bool) -> None:
+    """Adds what only the page shows: the facts of the verdict, and the
+    deployments. `live`: the range ends now."""
     facts, standing = page.facts, page.facts.standing
     verdict, judged = standing.verdict, standing.judged
     shares = share_traffic(facts.calls, facts.hourly)
@@ -133,6 +134,7 @@ def add_answer(page: ModelPage, counts: HeaderData) -> None:
         _calls_per_second(facts, judged.version_id),
         len(own),
         counts.instances,
+        live,
     )
     latched = list_eager_fallbacks(facts.instances, [judged.version_id])
     page.answer = build_answer(verdict, judged.started_minute, traffic, latched)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.common import clock
@@ -43,11 +43,12 @@ DEPLOYMENT_MARGIN_MINUTES = 60
 
 
 class VerdictChange(NamedTuple):
-    """The minute at which the verdict of a deployment changed, and the new verdict."""
+    """Minute of a change of a deployment's verdict, the new verdict, and since when it applies."""
 
     deployment_id: int
     minute: int
     kind: str
+    since_minute: int | None
 
 
 @dataclass
@@ -123,14 +124,7 @@ def _read_events(
     deployments that CI recorded in the window, oldest first; and changes of the verdicts of the
     drawn versions, oldest first."""
     first, last = clock.at_minute(window.first), clock.at_minute(window.last)
-    warned = Alert.objects.filter(
-        project_id=model.project_id,
-        deployment__model=model,
-        deployment__environment=standing.environment,
-    )
-    warned = warned.exclude(cause=AlertCause.FLEET_SILENCE).filter(
-        ~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first)
-    )  # Sorted before the limit applies, because an open alert may be old.
+    warned = _query_alerts(model, standing, first)
     posted = list_newest_marks(
         project_id=model.project_id,
         model_name=model.name,
@@ -138,19 +132,15 @@ def _read_events(
         first=first,
         last=last,
     )
-    ids = {version.id for version in drawn}
-    judged = [row.pk for row in standing.deployments if row.version_id in ids]
-    changed = Verdict.objects.filter(
-        project_id=model.project_id, deployment_id__in=judged, minute__lte=window.last
-    ).exclude(previous_kind=F("kind"))
+    changed = _query_changes(model, standing, drawn, window)
     alert_columns, mark_columns = (
         [column.attname for column in table._meta.concrete_fields]
         for table in (Alert, DeploymentMark)
     )
     alerts, marks, changes = fetch_rows_together(
-        warned.order_by("-opened_at").values_list(*alert_columns)[:MAX_ALERTS_READ],
+        warned.values_list(*alert_columns)[:MAX_ALERTS_READ],
         posted.values_list(*mark_columns),
-        changed.order_by("-minute").values_list(*VerdictChange._fields)[:MAX_VERDICTS_READ],
+        changed.values_list(*VerdictChange._fields)[:MAX_VERDICTS_READ],
     )
     return (
         sorted(
@@ -162,8 +152,33 @@ def _read_events(
             (DeploymentMark.from_db(posted.db, mark_columns, row) for row in marks),
             key=lambda mark: (mark.at, mark.pk),
         ),
-        sorted(VerdictChange(*row) for row in changes),
+        sorted((VerdictChange(*row) for row in changes), key=lambda one: one.minute),
     )
+
+
+def _query_alerts(model: WatchedModel, standing: ModelVerdicts, first: datetime) -> QuerySet[Alert]:
+    rows = Alert.objects.filter(
+        project_id=model.project_id,
+        deployment__model=model,
+        deployment__environment=standing.environment,
+    ).exclude(cause=AlertCause.FLEET_SILENCE)
+    shown = rows.filter(~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first))
+    return shown.order_by("-opened_at")  # before the limit, because an open alert may be old
+
+
+def _query_changes(
+    model: WatchedModel,
+    standing: ModelVerdicts,
+    drawn: Sequence[VersionStyle],
+    window: TimeBins,
+) -> QuerySet[Verdict]:
+    ids = {version.id for version in drawn}
+    rows = Verdict.objects.filter(
+        project_id=model.project_id,
+        deployment_id__in=[row.pk for row in standing.deployments if row.version_id in ids],
+        minute__lte=window.last,
+    )
+    return rows.exclude(previous_kind=F("kind")).order_by("-minute")
 
 
 def list_reporting(model: WatchedModel, environment: str) -> list[ReportingInstance]:

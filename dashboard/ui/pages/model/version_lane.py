@@ -8,6 +8,7 @@ from dashboard.alerts.models import Alert
 from dashboard.fleet.models import Deployment
 from dashboard.ui.charts.deployment_lane import (
     BASELINE,
+    HEALTHY,
     NOT_ENOUGH_DATA,
     DeploymentLane,
     LaneRow,
@@ -56,7 +57,12 @@ def _spans(
     changes: list[VerdictChange] = [
         one for one in facts.changes if one.deployment_id == run.pk and one.minute < end
     ]
-    starts = [(run.started_minute, state), *((one.minute, one.kind) for one in changes)]
+    starts = [(run.started_minute, state)]
+    for one in changes:
+        # HEALTHY is about a time before its evaluation; other verdicts begin with theirs.
+        healthy = one.kind == HEALTHY and one.since_minute is not None
+        minute = one.since_minute if healthy and one.since_minute else one.minute
+        starts.append((max(minute, starts[-1][0]), one.kind))
     ends = [minute for minute, _ in starts[1:]] + [end]
     spans = []
     for (start, kind), until in zip(starts, ends, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from urllib.parse import urlencode
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -56,6 +57,7 @@ def versions(request: ProjectRequest, model_id: int) -> HttpResponse:
         "standing": standing,
         "versions": sort_versions(rows, order) if listed.whole else rows,
         "window": data.window,
+        "env_query": urlencode({"env": standing.environment}),
         "heads": order.heads(query, versions_columns(whole=whole), name="vsort", page="vpage"),
         "paged": paginate(query, total=listed.total, size=MAX_VERSIONS_LISTED, name="vpage"),
         "active": header.counts.choices.active,

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.ui.charts.heatmap import MEASURES, build_heatmap_row, find_measure
+from dashboard.ui.charts.heatmap import MEASURES, build_heatmap_row, find_measure, list_measures
 
 VALUES = st.lists(st.none() | st.floats(0, 3, allow_nan=False), max_size=60)
 
@@ -17,7 +17,7 @@ def test_each_reported_slot_is_in_exactly_one_path_of_its_step(
     values: list[float | None], measure: object
 ) -> None:
     assert measure in MEASURES
-    known = find_measure(measure.key)  # type: ignore[attr-defined]
+    known = find_measure(MEASURES, measure.key)  # type: ignore[attr-defined]
     strip = build_heatmap_row(values, known)
     drawn: dict[int, int] = {}
     for step, path in strip.paths:
@@ -47,3 +47,11 @@ def test_the_worst_slot_is_named_and_a_row_without_reports_has_none() -> None:
     assert build_heatmap_row([1.0, None, 1.5, 1.5], MEASURES[0]).worst == 2
     empty = build_heatmap_row([None, None], MEASURES[0])
     assert (empty.paths, empty.worst, empty.missing) == ([], None, 2)
+
+
+def test_the_metric_that_drives_the_verdict_is_shown_unless_the_address_has_another() -> None:
+    measures = list_measures(baseline=True)
+    assert measures[0].title == "p50 vs baseline"
+    assert find_measure(measures, "", "eager").key == "eager"
+    assert find_measure(measures, "compiling", "eager").key == "compiling"
+    assert find_measure(measures, "w", "throughput").key == "p50"

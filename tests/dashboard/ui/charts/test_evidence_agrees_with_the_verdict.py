@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dashboard.ui.charts.evidence_table import build_evidence_rows
-from dashboard.ui.charts.top_evidence import TopEvidence, select_top_evidence
 
 P50: dict[str, Any] = {
     "metric": "gpu_p50",
@@ -214,18 +213,3 @@ def test_regions_are_named_if_there_are_several() -> None:
         "GPU time, forward",
         "GPU time, encode",
     ]
-
-
-def test_at_most_three_pieces_of_evidence_are_selected_and_one_is_the_cause() -> None:
-    cause = TopEvidence("Cause", "score_batch", "", "")
-    proofs = select_top_evidence(rows(P50, EAGER, P50 | {"metric": "p99"}), [cause, cause])
-    assert [proof.title for proof in proofs] == ["p50, GPU time", "Eager calls", "Cause"]
-    assert (proofs[0].figure, proofs[1].figure, proofs[1].beside) == (
-        "+31%",
-        "28.8%",
-        "was 0%",
-    )
-
-
-def test_a_metric_without_a_change_is_not_selected_as_evidence() -> None:
-    assert select_top_evidence(rows(P50 | {"label": "NO CHANGE", "drives": False}), []) == []

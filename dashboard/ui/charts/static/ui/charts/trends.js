@@ -54,7 +54,7 @@ function figures() {
 async function drawAll() {
   turn += 1;
   const mine = turn;
-  const widths = charts.map(({ box }) => box.clientWidth);
+  const widths = charts.map(({ box }) => (box.closest("details.more:not([open])") ? 0 : box.clientWidth));
   for (const [i, one] of charts.entries()) {
     if (mine !== turn) return;
     one.found = widths[i] ? drawTrend(one.box, one.chart, view, HEIGHTS[one.size], widths[i]) : null;
@@ -174,7 +174,7 @@ function save(key) {
   const one = charts.find(({ chart }) => chart.key === key);
   if (!one?.found) return;
   const { first, last } = view.window;
-  const name = document.querySelector("h1").innerText.replace(/\s+/g, " ").trim();
+  const name = (document.querySelector("h1 bdi") ?? document.querySelector("h1")).textContent.trim();
   saveTrend(one, `${name}, ${moment(first)} to ${moment(last)}`, `${key}-${new Date(first).toISOString().slice(0, 10)}`);
 }
 
