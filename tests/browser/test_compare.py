@@ -122,10 +122,10 @@ def test_the_heat_map_loads_when_it_opens_and_shows_the_chosen_version(
     page.wait_for_load_state("networkidle")
     assert not any("latency.json" in url for url in asked)
     page.get_by_role("heading", name="Latency over time").click()
-    expect(page.locator(".maps figure")).to_have_count(2)
+    expect(page.locator(".maps .heat")).to_have_count(2)
     expect(page.locator("[data-steps] li").last).to_contain_text("calls")
     page.locator("[data-slots]").get_by_role("button", name="2026.11.3").click()
-    expect(page.locator(".maps figure")).to_have_count(1)
+    expect(page.locator(".maps .heat")).to_have_count(1)
     cells = page.locator(".maps .cells")
     cells.scroll_into_view_if_needed()
     box = cells.bounding_box()
@@ -170,7 +170,7 @@ def test_a_panel_that_does_not_load_can_be_opened_again(
     page.unroute("**/latency.json*")
     head.click()
     head.click()
-    expect(page.locator(".maps figure")).to_have_count(2)
+    expect(page.locator(".maps .heat")).to_have_count(2)
 
 
 def test_the_page_is_accessible(

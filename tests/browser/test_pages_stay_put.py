@@ -49,9 +49,9 @@ def test_nothing_moves_while_a_page_loads_and_a_phone_shows_the_answer_first(
     assert page.evaluate("document.documentElement.scrollHeight") < TALLEST
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
-    expect(page.locator("#trend-charts figure:visible")).to_have_count(4)
+    expect(page.locator("[data-chart]:visible")).to_have_count(4)
     page.get_by_text("More metrics").click()
-    expect(page.locator("#trend-charts figure:visible")).to_have_count(14)
+    expect(page.locator("[data-chart]:visible")).to_have_count(14)
 
     findings = page.get_by_role("button", name="Findings", exact=True)
     expect(findings).to_have_attribute("aria-expanded", "false")

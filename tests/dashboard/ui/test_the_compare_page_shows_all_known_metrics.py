@@ -35,7 +35,7 @@ def test_the_page_opens_with_the_evaluated_pair(signed_in: Client, project: Proj
     made = rolled_back(project)
     with CaptureQueriesContext(connection) as caught:
         text = text_of(signed_in, made.url("compare"))
-    assert len(caught) <= 7 + 19, [query["sql"] for query in caught]
+    assert len(caught) <= 7 + 8, [query["sql"] for query in caught]
     page = signed_in.get(made.url("compare")).context["page"]
     assert [version.name for version in page.facts.pair] == [HEALTHY.name, WORSE.name]
     assert Verdict.objects.get().sentence not in text, "the sentence is on Overview only"

@@ -6,9 +6,11 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from itertools import accumulate
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
@@ -162,6 +164,20 @@ def _context(
     return context if page is None else context | _pair_context(request, header, page, chosen)
 
 
+def _findings_context(
+    request: ProjectRequest, model: WatchedModel, page: ComparePage
+) -> dict[str, Any]:
+    """The findings that only the candidate has, and the address of all its findings."""
+    new = next((column for column in page.columns if column.key == "new"), None)
+    named = {"version": page.facts.pair[1].pk, "env": page.facts.standing.environment}
+    address = reverse("model_findings", args=[request.project.slug, model.pk])
+    return {
+        "new_findings": new.lines[:FINDINGS_SHOWN] if new else [],
+        "new_total": new.total if new else 0,
+        "all_findings": f"{address}?{urlencode(named)}",
+    }
+
+
 def _pair_context(
     request: ProjectRequest, header: ModelHeader, page: ComparePage, chosen: TimeRange
 ) -> dict[str, Any]:
@@ -177,8 +193,7 @@ def _pair_context(
         Choice(name, replace_query(query, region=name), name == facts.region)
         for name in facts.regions
     ]
-    new = next((column for column in page.columns if column.key == "new"), None)
-    return {
+    return _findings_context(request, header.model, page) | {
         "header": replace(header, picker=picker, regions=regions),
         "facts": facts,
         "verdict": facts.verdict,
@@ -191,8 +206,6 @@ def _pair_context(
         "strip": page.strip.draw(),
         "panels": [(panel, draw_panel(panel)) for panel in page.panels],
         "curve": "ecdf" if query.get("curve") == "ecdf" else "share",
-        "new_findings": new.lines[:FINDINGS_SHOWN] if new else [],
-        "new_total": new.total if new else 0,
         "picker": picker,
         "clocks": [
             (words, replace_query(query, clock=key), key == page.clock)

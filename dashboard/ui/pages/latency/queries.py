@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from dashboard.common import clock
 from dashboard.common.raw_queries import fetch_rows
@@ -105,48 +106,44 @@ def _read_by_host(
 ) -> LatencyData:
     last = min(window.last, clock.minute_of(clock.unix()) + 1)
     short = TimeBins(max(window.first, last - MAX_HOST_MINUTES), last, 1)
-    hosts = dict(
-        Instance.objects.filter(
-            project_id=model.project_id,
-            model=model,
-            version_id__in=[style.id for style in pair],
-            environment=standing.environment,
-            last_minute__gte=short.first,
-        )
-        .order_by("-last_minute", "pk")
-        .values_list("pk", "host")[: MAX_HOST_INSTANCES + 1]
-    )
+    hosts, more = _list_hosts(model, standing, pair, short.first)
+    rows = _query_instances(model.project_id, hosts, series, Span(short.first, short.last))
+    told = list(rows) if hosts and series else []
     note = f"The newest {short.count} min, minute by minute."
-    if len(hosts) > MAX_HOST_INSTANCES:
-        hosts = dict(list(hosts.items())[:MAX_HOST_INSTANCES])
+    if more:
         note += f" {MAX_HOST_INSTANCES} instances; other instances are not read."
-    eager = sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0]))
-    span = Span(short.first, short.last)
-    rows = RegionMinute.objects.filter(
-        filter_days([span]),
-        project_id=model.project_id,
-        instance_id__in=hosts,
-        series_id__in=series,
-        **make_slot_filter(span, hourly=False),
-    ).annotate(eager=eager, known=F("compiled") + F("partial") + eager)
-    columns = (
-        "series_id",
-        "minute",
-        "calls",
-        "errors",
-        "items",
-        "eager",
-        "known",
-        "latency_count",
-        "latency_sum",
-        "gpu_count",
-        "latency",
-        "gpu",
-        *STALLED,
-        "covered",
-        "instance_id",
-    )
-    told = list(rows.values_list(*columns)) if hosts and series else []
     points = parse_call_points([row[:-1] for row in told], series, hourly=False)
     names = [hosts.get(row[-1], "") for row in told]
     return LatencyData(pair, series, region, points, names, short, note)
+
+
+def _list_hosts(
+    model: WatchedModel, standing: ModelVerdicts, pair: list[VersionStyle], since: int
+) -> tuple[dict[int, str], bool]:
+    """The hosts of the instances that reported last, and whether there are more instances."""
+    rows = Instance.objects.filter(
+        project_id=model.project_id,
+        model=model,
+        version_id__in=[style.id for style in pair],
+        environment=standing.environment,
+        last_minute__gte=since,
+    ).order_by("-last_minute", "pk")
+    found = list(rows.values_list("pk", "host")[: MAX_HOST_INSTANCES + 1])
+    return dict(found[:MAX_HOST_INSTANCES]), len(found) > MAX_HOST_INSTANCES
+
+
+def _query_instances(
+    project_id: int, instances: Collection[int], series: Collection[int], span: Span
+) -> QuerySet[Any, Any]:
+    """Rows for `parse_call_points`, each with its instance at the end."""
+    eager = sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0]))
+    rows: QuerySet[Any, Any] = RegionMinute.objects.filter(
+        filter_days([span]),
+        project_id=project_id,
+        instance_id__in=instances,
+        series_id__in=series,
+        **make_slot_filter(span, hourly=False),
+    ).annotate(eager=eager, known=F("compiled") + F("partial") + eager)
+    columns = ("series_id", "minute", "calls", "errors", "items", "eager", "known")
+    timed = ("latency_count", "latency_sum", "gpu_count", "latency", "gpu", *STALLED, "covered")
+    return rows.values_list(*columns, *timed, "instance_id")

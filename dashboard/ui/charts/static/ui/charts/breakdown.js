@@ -20,7 +20,9 @@ function chartBox(chart) {
   const caption = document.createElement("figcaption");
   const box = document.createElement("div");
   caption.className = "small";
-  caption.append(text("b", "", chart.title), text("span", "dim", ` ${chart.unit}`), text("div", "mid", wholeRange(chart)));
+  caption.append(
+    text("b", "", chart.title), text("span", "dim", ` ${chart.unit}`), text("div", "mid", wholeRange(chart))
+  );
   box.className = "plot2";
   box.setAttribute("role", "img");
   box.setAttribute("aria-label", chart.conclusion);

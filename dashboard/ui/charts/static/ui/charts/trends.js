@@ -175,7 +175,8 @@ function save(key) {
   if (!one?.found) return;
   const { first, last } = view.window;
   const name = (document.querySelector("h1 bdi") ?? document.querySelector("h1")).textContent.trim();
-  saveTrend(one, `${name}, ${moment(first)} to ${moment(last)}`, `${key}-${new Date(first).toISOString().slice(0, 10)}`);
+  const day = new Date(first).toISOString().slice(0, 10);
+  saveTrend(one, `${name}, ${moment(first)} to ${moment(last)}`, `${key}-${day}`);
 }
 
 take(JSON.parse(document.getElementById("trend-data").textContent));
