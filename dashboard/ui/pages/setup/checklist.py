@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Max
+from django.db.models import Count, Exists, Max, OuterRef
 from django.urls import reverse
 
 from dashboard.alerts.models import Channel, RollbackGuide
@@ -63,13 +63,16 @@ class _Versions:
 
 
 def read_checklist(*, project: Project) -> Checklist:
-    """The state of each step, in five queries."""
+    """The state of each step, in three queries."""
     setup, rules, guides, fleet = (
         reverse(name, args=[project.slug]) for name in ("setup", "rules", "guides", "fleet")
     )
     versions = _count_versions(project)
-    has_channel = for_project(Channel, project).filter(enabled=True).exists()
-    has_runbook = for_project(RollbackGuide, project).exists()
+    has_channel, has_runbook, has_verdict = Project.objects.values_list(
+        Exists(Channel.objects.filter(project=OuterRef("pk"), enabled=True)),
+        Exists(RollbackGuide.objects.filter(project=OuterRef("pk"))),
+        Exists(Verdict.objects.filter(project=OuterRef("pk"))),
+    ).get(pk=project.pk)
     return Checklist(
         [
             _key(project, setup),
@@ -105,7 +108,7 @@ def read_checklist(*, project: Project) -> Checklist:
                 f"{setup}#s2",
                 "Set the version",
             ),
-            _first_verdict(versions, for_project(Verdict, project).exists(), fleet),
+            _first_verdict(versions, has_verdict, fleet),
         ]
     )
 
