@@ -40,7 +40,8 @@ def test_every_page_shows_its_answer(page: Page, live_server: LiveServer, made: 
         made.url(): "its p50 is 31% slower",
         made.url("weeks/"): "Not enough history",
         made.pair("2026.11.2", "2026.11.3"): "REGRESSED",
-        made.url(f"versions/{worse.pk}/"): "its p50 is 31% slower",
+        made.url(f"versions/{worse.pk}/"): "Recompiles per frame",
+        made.url("startup/"): "Warm-up forecast",
         made.url("instances/"): instance.host,
         made.url(
             f"instances/{instance.instance_id}/"

@@ -62,7 +62,7 @@ def test_a_wrong_result_reaches_slack(stack: Stack, slack: Receiver) -> None:
     )
     assert dict(told) == {"1": "passed", "2": "failed"}
     model, version = stack.rows("SELECT model_id, id FROM model_version WHERE name = '2'")[0]
-    page = stack.page(f"/p/flow/models/{model}/versions/{version}/")
+    page = stack.page(f"/p/flow/models/{model}/compiles/?version={version}")
     assert (
         "failed on 1" in page
         and "passed on 1" in page

@@ -11,7 +11,7 @@ from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.ui.charts.time_axis import TimeTick, build_time_ticks
 from dashboard.vocabulary import numbers
 
-TOP, BOTTOM, HEIGHT = 18.0, 150.0, 170
+TOP, BOTTOM, HEIGHT = 18.0, 116.0, 136
 GAP = 0.16
 MOST_BARS, MOST_MARKS = 120, 4
 CLOSE = 22.0

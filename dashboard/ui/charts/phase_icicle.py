@@ -1,4 +1,4 @@
-"""Icicle of compile phases: all compilations, their graphs, and the phases of each graph."""
+"""Icicle of compile phases: graphs by compile time, and the phases of each graph."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class PhaseIcicle:
     rows: list[IcicleRow]
     key: list[tuple[str, str]]
     more: int
-    height: int = 3 * ROW + 2 * GAP
+    height: int = 2 * ROW + GAP
 
     @property
-    def levels(self) -> tuple[int, int, int]:
-        """The upper edge of each of the three rows."""
-        return 0, ROW + GAP, 2 * (ROW + GAP)
+    def levels(self) -> tuple[int, int]:
+        """The upper edge of the graphs and of their phases."""
+        return 0, ROW + GAP
 
 
 def build_phase_icicle(graphs: Iterable[GraphPhases]) -> PhaseIcicle | None:

@@ -183,6 +183,8 @@ LINES: dict[str, Line] = {
             "ranks",
             "ranks_json",
             "ranks_csv",
+            "model_compiles",
+            "model_startup",
             "version",
             "version_json",
             "version_csv",

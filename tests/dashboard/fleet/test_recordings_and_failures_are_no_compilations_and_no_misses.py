@@ -5,25 +5,34 @@ queries."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from compilewatch.wire.messages import Compile, Report, Request
 
 from dashboard.common import clock
+from dashboard.common.raw_queries import fetch_rows, fetch_rows_together
 from dashboard.fleet.fold_service import fold_all
-from dashboard.fleet.models import CompileEvent, Instance, ProcessMinute
-from dashboard.fleet.selectors.compilations.cache_answers import read_cache_answers
-from dashboard.fleet.selectors.compilations.cache_miss_causes import find_miss_causes
+from dashboard.fleet.models import CompileEvent, Deployment, Instance, ProcessMinute
+from dashboard.fleet.selectors.compilations.cache_answers import (
+    parse_version_answers,
+    query_version_answers,
+)
 from dashboard.fleet.selectors.compilations.cache_miss_costs import read_miss_costs
 from dashboard.fleet.selectors.compilations.compilations import (
+    Recordings,
+    parse_recordings,
+    parse_version_compilations,
+    query_recordings,
+    query_version_compilations,
     read_process_answers,
-    read_version_compilations,
 )
-from dashboard.fleet.selectors.compilations.compile_events import list_newest_compile_events
+from dashboard.fleet.selectors.compilations.compile_events import filter_compile_events
 from dashboard.fleet.selectors.instances.instance_detail import read_instance_history
 from dashboard.fleet.selectors.jobs import read_compilation_rows
+from dashboard.ui.pages.compiles.cache_misses import misses_card
+from dashboard.ui.pages.version.queries import read_version_data
 
 NOW = 1_790_000_045.0
 END = 1_790_000_040.0
@@ -113,7 +122,7 @@ def test_the_counts_of_the_process_contain_neither(instance: Instance) -> None:
 
 def test_lists_of_compilations_contain_no_recording(instance: Instance) -> None:
     kinds = {"first", "autotune"}
-    rows = list(list_newest_compile_events(**within(instance), most=40))
+    rows = list(filter_compile_events(**within(instance)))
     assert (len(rows), {row.kind for row in rows}) == (6, kinds)
     events, _ = read_instance_history(instance)
     assert (len(events), {row.kind for row in events}) == (6, kinds)
@@ -123,15 +132,22 @@ def test_lists_of_compilations_contain_no_recording(instance: Instance) -> None:
 
 def test_the_version_counts_its_recordings_separately(instance: Instance) -> None:
     since = clock.at(END) - timedelta(hours=2)
-    place: dict[str, Any] = {"version_id": instance.version_id, "environment": instance.environment}
-    events, cut, recordings = read_version_compilations(
-        project_id=instance.project_id, since=since, **place
+    assert read(instance, since) == ([6], False, (2, 0.75))
+    assert read(instance, since + timedelta(days=2)) == ([0], False, (0, 0.0))
+
+
+def read(instance: Instance, since: datetime) -> tuple[list[int], bool, Recordings]:
+    """The number of compilations, whether more exist, and the recordings."""
+    place: dict[str, Any] = {
+        "project_id": instance.project_id,
+        "version_id": instance.version_id,
+        "environment": instance.environment,
+    }
+    compiled, recorded = fetch_rows_together(
+        query_version_compilations(since=since, **place), query_recordings(since=since, **place)
     )
-    assert (len(events), cut, recordings) == (6, False, (2, 0.75))
-    later = read_version_compilations(
-        project_id=instance.project_id, since=since + timedelta(days=2), **place
-    )
-    assert later == ([], False, (0, 0.0))
+    events, cut = parse_version_compilations(compiled)
+    return [len(events)], cut, parse_recordings(recorded)
 
 
 def test_no_query_counts_them_as_misses(instance: Instance) -> None:
@@ -146,12 +162,9 @@ def test_no_query_counts_them_as_misses(instance: Instance) -> None:
     assert [
         (cost.cause, cost.compilations) for cost in read_miss_costs(now=clock.now(), **place)
     ] == [("aot alone", 1)]
-    answered, starts = read_cache_answers(
-        within=within(instance), started=[instance.pk], since=since, **place
-    )
+    answered = parse_version_answers(fetch_rows(query_version_answers(**within(instance))))
     fields = [(one.answers, one.miss, one.compilations) for one in answered if one.answers]
     assert fields == [({"fx": "hit", "aot": "miss"}, "aot alone", 1)]
-    assert [(one.cause, one.compilations) for one in starts[instance.pk]] == [("aot alone", 1)]
     ranks = read_compilation_rows(instances=[instance], **place)
     assert sorted(row.cache for row in ranks) == ["", "", "", "", "", "miss"]
 
@@ -166,7 +179,8 @@ def test_a_process_with_only_failures_is_no_warm_process_to_compare_with(
     failed.sent, failed.instance.started = NOW, END - 7200.0
     store_reports(failed)
     fold_all()
-    (found,) = find_miss_causes(
-        project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk]
-    ).values()
-    assert (found.cause, found.against) == (NO_RUN, "")
+    data, _ = read_version_data(
+        model=instance.model, deployment=Deployment.objects.get(), baseline=None
+    )
+    (found,) = misses_card(data.own, data.processes, data.answers).rows
+    assert (found.newest.cause, found.newest.against) == ("aot alone", "")

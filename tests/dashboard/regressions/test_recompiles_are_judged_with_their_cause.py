@@ -94,7 +94,7 @@ def test_every_kind_of_reason_has_a_text_and_those_without_a_guard_a_remedy() ->
 
 
 @pytest.mark.django_db
-def test_the_pages_name_the_causes_in_the_list_of_compilations_and_on_the_time_line(
+def test_the_tab_names_the_causes_in_the_list_of_compilations_and_per_frame(
     store_reports: Callable[..., object], signed_in: Client, project: Project
 ) -> None:
     story = Story(store_reports)
@@ -105,18 +105,10 @@ def test_the_pages_name_the_causes_in_the_list_of_compilations_and_on_the_time_l
     ]
     story.start("1", ago=29, timed=events)
     story.fold()
-    text = shown(signed_in, project, "1")
-    events_card = part(text, "events")
+    text = shown(signed_in, project, "1", "?compilations=all")
+    rows = part(text, "longest")
     for kind, reason in REPEAT_REASONS.items():
-        assert f"on gpu-01 / rank 0, {reason.name.lower()}" in events_card, (
-            "a mark on the time line"
-        )
-        assert f"recompile, {reason.name.lower()}" in events_card, "a row of the table"
+        assert f'recompile <span class="tag line">{reason.name.lower()}</span>' in rows
+        assert reason.remedy in rows
         assert kind in signed_in.get(url_of(project, "1", ".csv")).content.decode()
-    assert "After a reset" in part(text, "room"), "what varies"
-    model = signed_in.get(url_of(project, "1").split("versions/")[0]).content.decode()
-    for reason in REPEAT_REASONS.values():
-        assert (
-            f'<span class="tag line">{reason.name.lower()}</span>' in model
-            and reason.remedy in model
-        )
+    assert "After a reset" in part(text, "frames"), "what varies"

@@ -13,7 +13,7 @@ from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.projects.models import Project
 from dashboard.ui.charts.guard_variation import REMEDIES, build_variation
 from tests.dashboard.api.reading import read
-from tests.dashboard.ui.version_story import Story, part, shown
+from tests.dashboard.ui.version_story import Story, shown
 
 CLASSES = "___check_type_id(L['self'].block, *)"
 NAMES = [f"Block{letter}" for letter in "ABCDEFGH"]
@@ -120,7 +120,7 @@ def test_pages_files_and_the_api_show_them(
         f"12 classes, all different: {', '.join(NAMES)} …"
         in signed_in.get(f"/p/{project.slug}/findings.csv").content.decode()
     )
-    assert words in part(shown(signed_in, project, "1"), "findings")
+    assert words in shown(signed_in, project, "1", tabs=["findings"])
     items = read(signed_in, f"/api/v1/projects/{project.slug}/models/{one.model_id}/findings")[
         "items"
     ]

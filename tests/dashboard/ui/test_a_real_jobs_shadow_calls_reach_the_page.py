@@ -18,7 +18,7 @@ from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import ModelVersion
 from dashboard.projects.models import Project
 from tests.agent.programs import run
-from tests.dashboard.ui.version_story import part
+from tests.dashboard.ui.version_story import part, shown
 
 pytestmark = pytest.mark.django_db
 JOB = """
@@ -63,7 +63,7 @@ def test_the_page_shows_the_results_of_the_shadow_calls(
     )
     assert shadow["speed_up"] > 2 and shadow["eager_seconds"] >= 0.03 > shadow["compiled_seconds"]
     assert finite["beyond"] == 1 and finite["nonfinite"] == 64
-    text = signed_in.get(f"{page}/").content.decode().replace("\xa0", " ")
+    text = shown(signed_in, project, "2")
     assert "times as fast" in text and "1 of 83 results contain NaN or infinite values" in text
     assert "shadow calls of 2" in part(text, "pay")
     payback = signed_in.get(f"{page}.json").json()["payback"]

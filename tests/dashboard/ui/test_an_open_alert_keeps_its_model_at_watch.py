@@ -59,7 +59,7 @@ def places(new: Deployment) -> list[str]:
     return [
         "/p/ranking/",
         f"{model}/?version={new.version_id}",
-        f"{model}/versions/{new.version_id}/",
+        f"{model}/compiles/?version={new.version_id}",
         "/p/ranking/alerts/1/",
     ]
 
@@ -163,7 +163,7 @@ def test_an_alert_affects_only_its_own_version(
     signed_in: Client, opened: Alert, fleet: Fleet, old: Deployment
 ) -> None:
     fleet.say(old, "healthy", "No regression above 6%.")
-    text = shown(signed_in, f"/p/ranking/models/{old.model_id}/versions/{old.version_id}/")
+    text = shown(signed_in, f"/p/ranking/models/{old.model_id}/compiles/?version={old.version_id}")
     assert "badge healthy" in text and "last known" not in text
 
 
@@ -191,7 +191,9 @@ def test_the_silence_of_a_model_affects_each_live_version(
     )  # fmt: skip
     headers = {"authorization": f"Bearer {api_key}"}
     for one in (old, new):
-        page = shown(signed_in, f"/p/ranking/models/{one.model_id}/versions/{one.version_id}/")
+        page = shown(
+            signed_in, f"/p/ranking/models/{one.model_id}/startup/?version={one.version_id}"
+        )
         assert "badge watch" in page and "badge healthy" not in page, one.version.name
     kinds = {
         item["kind"]

@@ -42,15 +42,15 @@ def story(store_reports: Callable[..., object]) -> Story:
 def room(story: Story, client: Client, project: Project, *events: Compile) -> str:
     story.start("1", ago=20, timed=[*events], findings=[GUARD])
     story.fold()
-    return part(shown(client, project, "1"), "room")
+    return part(shown(client, project, "1"), "frames")
 
 
 def test_thirty_compilations_with_resets_are_one_entry_of_eight(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     card = room(story, signed_in, project, *(again(1) for _ in range(30)))
-    assert "<b>1 of 8 cache entries</b>, 7 left" in card and "30" not in card.split("<tbody>")[1]
-    head = shown(signed_in, project, "1").split("Nearest recompile limit")[1][:40]
+    assert "<b>1 of 8 cache entries</b>, 7 left" in card and "30 of" not in card
+    head = shown(signed_in, project, "1").split("<dt>Recompile limit")[1][:40]
     assert "1 of 8" in head
     entries = signed_in.get(url_of(project, "1", ".json")).json()["headroom"]
     assert [(row["entries"], row["limit"]) for row in entries] == [(1, 8)]
@@ -91,11 +91,11 @@ def test_an_agent_that_reports_no_entries_has_no_number(
     )
     assert (
         "no limit is reported"
-        in shown(signed_in, project, "1").split("Nearest recompile limit")[1][:200]
+        in shown(signed_in, project, "1").split("<dt>Recompile limit")[1][:200]
     )
     story.start("1", ago=10, timed=[again(2)])
     story.fold()
-    card = part(shown(signed_in, project, "1"), "room")
+    card = part(shown(signed_in, project, "1"), "frames")
     assert (
         "<b>2 of 8 cache entries</b>, 6 left" in card and "not reported on 1 of 2 instances" in card
     )
@@ -147,5 +147,5 @@ def test_a_limit_that_is_not_in_effect_is_a_finding_of_the_version(
     text = "recompile_limit 64 is set in another thread; 8 is in force here"
     story.start("1", ago=20, findings=[Finding("limit_not_in_force", text, "serve.py:9")])
     story.fold()
-    findings = part(shown(signed_in, project, "1"), "findings")
+    findings = shown(signed_in, project, "1", tabs=["findings"])
     assert "Limit not in force" in findings and text in findings

@@ -248,7 +248,7 @@ def test_a_finding_of_another_project_is_not_found(
     assert "No findings yet" in shown(signed_in, LIST)
 
 
-def test_the_model_page_links_to_its_findings(signed_in: Client, project: Project) -> None:
+def test_the_findings_of_a_model_are_a_tab(signed_in: Client, project: Project) -> None:
     made = two_versions(project)
     one = finding(made, "guard", GUARD, "", {"2": 6})
     FindingLife.objects.create(
@@ -259,8 +259,6 @@ def test_the_model_page_links_to_its_findings(signed_in: Client, project: Projec
         first_version=made.versions["2"],
         last_version=made.versions["2"],
     )
-    text = shown(signed_in, made.url())
-    assert (
-        f'href="{LIST}{one.pk}/"' in text
-        and f'href="{LIST}?model={made.model.pk}&env=production"' in text
-    )
+    assert f'href="{made.url("findings/")}"' in shown(signed_in, made.url())
+    for query in ("", "?view=all"):
+        assert f'href="{LIST}{one.pk}/"' in shown(signed_in, made.url(f"findings/{query}"))

@@ -120,7 +120,7 @@ FEATURES: dict[str, tuple[Fields, str, list[str], list[str]]] = {
     ),
     "cold-start budget": (
         {},
-        "all-starts",
+        "start",
         ["of 4 processes; the others reported no start"],
         [">0 s<"],
     ),

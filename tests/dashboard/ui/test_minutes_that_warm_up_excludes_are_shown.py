@@ -1,4 +1,4 @@
-"""The Compare and Version pages show the warm-up of a verdict: its length, its source, and the minutes
+"""The Compare and Startup tabs show the warm-up of a verdict: its length, its source, and the minutes
 and calls of both versions that it excludes."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEARNED = {
 
 
 def read_pages(client: Client, project: Project, warm_up: dict[str, Any] | None) -> tuple[str, str]:
-    """The text of the Compare page and of the Version page."""
+    """The text of both tabs."""
     made = rolled_back(project)
     verdict = Verdict.objects.get()
     evidence = verdict.evidence | {"warm_up": warm_up}
@@ -35,7 +35,7 @@ def read_pages(client: Client, project: Project, warm_up: dict[str, Any] | None)
         del evidence["warm_up"]
     Verdict.objects.filter(pk=verdict.pk).update(evidence=evidence)
     version = made.versions[WORSE.name].pk
-    pages = (made.url("compare"), made.url(f"versions/{version}/"))
+    pages = (made.url("compare"), made.url(f"startup/?version={version}"))
     answers = [client.get(address) for address in pages]
     assert [answer.status_code for answer in answers] == [200, 200]
     first, second = (

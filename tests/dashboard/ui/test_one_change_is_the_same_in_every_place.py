@@ -225,7 +225,6 @@ def test_every_page_and_the_notification_have_the_same_sentence(
     for address in (
         "",
         "models/{model}/",
-        "models/{model}/versions/{version}/",
         "models/{model}/compare",
         "alerts/{alert}/",
     ):

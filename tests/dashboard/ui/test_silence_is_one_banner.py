@@ -102,7 +102,7 @@ def test_a_verdict_on_old_data_states_the_age_on_every_page(
     deployment = Deployment.objects.get()
     store_verdict(deployment, kind)
     model = f"/p/ranking/models/{deployment.model_id}"
-    for address in ("/p/ranking/", f"{model}/", f"{model}/versions/{deployment.version_id}/"):
+    for address in ("/p/ranking/", f"{model}/", f"{model}/compiles/"):
         assert "stale: last data <time" in shown(signed_in, address), address
     Deployment.objects.update(last_minute=clock.minute_of(clock.unix()) - 2)
     assert "stale: last data" not in shown(signed_in, f"{model}/")

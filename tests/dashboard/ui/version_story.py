@@ -3,11 +3,12 @@ and compiled and eager calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 from compilewatch.wire.messages import COLD_START, Compile, Fact, Report, Request
 from django.test import Client
 
@@ -23,6 +24,7 @@ CONFIGURED = {
     "inductor_config epilogue_fusion": "4f1c9a2b",
     "cache folder": "deadbeef",
 }
+NEW_OPTION = {**CONFIGURED, "inductor_config max_autotune": "77aa11bb"}
 BEFORE = 9.0
 """Seconds before the first compilation."""
 
@@ -95,6 +97,25 @@ class Story:
         fold_all()
 
 
+def regress(story: Story) -> Story:
+    """Three warm starts of version 1, then three cold starts of version 2, which introduced an
+    option."""
+    for number in range(3):
+        story.start("1", compiling=10.0 + number, ago=120 - number, key="ak1")
+    for number in range(3):
+        story.start(
+            "2",
+            compiling=40.0 + number,
+            ago=60 - number,
+            cache=MISS,
+            miss=NO_EARLIER_RUN,
+            key="ak2",
+            components=NEW_OPTION,
+        )
+    story.fold()
+    return story
+
+
 def compiled(at: float, seconds: float, cache: dict[str, str], **fields: Any) -> Compile:
     """A first compilation that ends at `at`."""
     given = (
@@ -153,20 +174,36 @@ def cold_start(end: float, began: float, compiling: float) -> Fact:
     return Fact("mark", end, {"name": COLD_START, **said})
 
 
+TABS = ("compiles", "startup")
+
+
 def url_of(project: Project, version: str, end: str = "/") -> str:
-    """The address of the page of a version."""
+    """The address of a version, of its files with `end`."""
     found = ModelVersion.objects.get(project=project, name=version)
     return f"/p/{project.slug}/models/{found.model_id}/versions/{found.pk}{end}"
 
 
-def shown(client: Client, project: Project, version: str, query: str = "") -> str:
-    """The text of the page with normalized spaces."""
-    answer = client.get(url_of(project, version) + query)
-    assert answer.status_code == 200, answer.status_code
-    return " ".join(unescape(answer.content.decode()).replace("\u00a0", " ").split())
+def tab_of(project: Project, version: str, tab: str, query: str = "") -> str:
+    """The address of a tab of a version."""
+    found = ModelVersion.objects.get(project=project, name=version)
+    more = query.replace("?", "&")
+    return f"/p/{project.slug}/models/{found.model_id}/{tab}/?version={found.pk}{more}"
+
+
+def shown(
+    client: Client, project: Project, version: str, query: str = "", *, tabs: Sequence[str] = TABS
+) -> str:
+    """The text of the tabs of a version with normalized spaces."""
+    texts = []
+    for tab in tabs:
+        answer = client.get(tab_of(project, version, tab, query))
+        assert answer.status_code == 200, (tab, answer.status_code)
+        text = answer.content.decode().split('<main id="main"')[1].split("</main>")[0]
+        texts.append(unescape(text).replace("\u00a0", " "))
+    return " ".join(" ".join(texts).split())
 
 
 def part(text: str, name: str) -> str:
-    """One card of the page."""
+    """One card of the tabs."""
     assert f'aria-labelledby="{name}"' in text, name
     return text.split(f'aria-labelledby="{name}"')[1].split("</section>")[0]

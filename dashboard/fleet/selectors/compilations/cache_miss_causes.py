@@ -11,7 +11,7 @@ or an empty folder.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -30,13 +30,7 @@ from compilewatch.wire.cache_miss_causes import (
     first_difference,
     is_changed,
 )
-from django.db.models import Count, Q
 
-from dashboard.fleet.models import CompileEvent, Instance
-from dashboard.fleet.names import NAME_COLUMNS, NameColumns, process_name
-from dashboard.fleet.selectors.compilations.cache_outcomes import CACHE_LOOKUP, HIT, MISS
-
-CANDIDATES = 300
 CAUSE_BY_ACCESS = defaultdict(
     lambda: LACKING_FOLDER, {READ_ONLY: UNWRITABLE_FOLDER, WRITTEN: EMPTY_FOLDER}
 )
@@ -72,23 +66,6 @@ class MissExplanation:
     cause: str
     against: str
     warm: bool = False
-
-
-def find_miss_causes(
-    *, project_id: int, model_id: int, instance_ids: Collection[int]
-) -> dict[int, MissExplanation]:
-    """Return the cause for each of these instances; a handful of queries, or none without
-    instances."""
-    if not instance_ids:
-        return {}
-    known = _processes(project_id, model_id, instance_ids)
-    _answers_add(project_id, known)
-    pairs = {id: choose_reference(known[id], known.values()) for id in instance_ids if id in known}
-    needed = {id for id, other in pairs.items() if other is not None} | {
-        other.id for other in pairs.values() if other is not None
-    }
-    _details_add(project_id, known, needed)
-    return {id: explain_miss(known[id], other) for id, other in pairs.items()}
 
 
 def choose_reference(process: CacheClient, others: Iterable[CacheClient]) -> CacheClient | None:
@@ -144,47 +121,3 @@ def _explain_missing_entry(mine: Mapping[str, str], theirs: Mapping[str, str]) -
 
 def _without_folder(components: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in components.items() if name != FOLDER}
-
-
-def _processes(
-    project_id: int, model_id: int, instance_ids: Collection[int]
-) -> dict[int, CacheClient]:
-    """Return these instances and the newest other instances of the model."""
-    rows = Instance.objects.filter(project_id=project_id, model_id=model_id)
-    columns = ("id", "gpu", "started_at", *NAME_COLUMNS)
-    newest = list(rows.order_by("-started_at", "-id").values_list(*columns)[:CANDIDATES])
-    asked = list(rows.filter(id__in=instance_ids).values_list(*columns))
-    named = [(id, gpu, at, NameColumns._make(who)) for id, gpu, at, *who in newest + asked]
-    return {id: CacheClient(id, process_name(who), gpu, who.rank, at) for id, gpu, at, who in named}
-
-
-def _events(project_id: int, known: Mapping[int, CacheClient], ids: Collection[int]) -> Q:
-    since = min(known[id].started_at for id in ids)
-    return Q(
-        project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=list(ids)
-    )
-
-
-def _answers_add(project_id: int, known: dict[int, CacheClient]) -> None:
-    if not known:
-        return
-    rows = CompileEvent.objects.filter(_events(project_id, known, known)).values("instance_id")
-    for row in rows.annotate(
-        hits=Count("number", filter=HIT), misses=Count("number", filter=MISS)
-    ).order_by():
-        known[row["instance_id"]].hits, known[row["instance_id"]].misses = (
-            row["hits"],
-            row["misses"],
-        )
-
-
-def _details_add(project_id: int, known: dict[int, CacheClient], ids: Collection[int]) -> None:
-    if not ids:
-        return
-    for id, components in Instance.objects.filter(id__in=ids).values_list("id", "components"):
-        known[id].components = {str(name): str(value) for name, value in components.items()}
-    rows = CompileEvent.objects.filter(_events(project_id, known, ids), CACHE_LOOKUP).exclude(
-        cache_key=""
-    )
-    for id, key in rows.values_list("instance_id", "cache_key").distinct().order_by():
-        known[id].keys.add(key)

@@ -29,23 +29,3 @@ def filter_compile_events(
         at__gte=since,
         at__lt=until,
     )
-
-
-def list_newest_compile_events(
-    *,
-    project_id: int,
-    version_ids: Collection[int],
-    environment: str,
-    first: int,
-    last: int,
-    most: int,
-) -> QuerySet[CompileEvent]:
-    """Return the newest compilations within minutes since 1970, newest first."""
-    rows = filter_compile_events(
-        project_id=project_id,
-        version_ids=version_ids,
-        environment=environment,
-        first=first,
-        last=last,
-    )
-    return rows.order_by("-at", "seq", "number")[:most]

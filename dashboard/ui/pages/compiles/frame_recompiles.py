@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from dashboard.ui.pages.compiles.recompile_headroom import Frame, FrameHeadroom
 from dashboard.ui.pages.findings.remedies import find_remedy
 
 MOST_BINS, MOST_ADVICE = 12, 3
+_OBSERVED = re.compile(r"\s*\(actual [^)]*\)$")
+"""The observed value at the end of a guard's text."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,14 @@ class FrameMatrix:
         if not any(cell.at_limit for row in self.rows for cell in row.cells):
             return ""
         limit = f" of {self.limits[0]}" if len(self.limits) == 1 else ""
-        return f"Framed: the frame reached its limit{limit}"
+        return f"framed: the frame reached its limit{limit}"
 
 
 def build_frame_matrix(
     headroom: Iterable[FrameHeadroom], events: Iterable[VersionCompilation], window: TimeBins
 ) -> FrameMatrix:
-    """One row per frame: frames at their limit first, then those with the most recompiles."""
+    """One row per frame: frames whose agents reported the limit first, then those with the most
+    recompiles."""
     counts: dict[Frame, Counter[int]] = {}
     reached: dict[Frame, set[int]] = {}
     for event in events:
@@ -86,9 +90,8 @@ def build_frame_matrix(
     rows = []
     for room in headroom:
         counted = counts.get(room.key, Counter())
-        full = reached.get(room.key, set())
-        if room.latched and not full and counted:
-            full = {max(counted)}
+        full = reached.get(room.key) or ({max(counted)} if counted else set())
+        full = full if room.latched else set()
         cells = [FrameCell(counted[place], place in full) for place in range(window.count)]
         rows.append(FrameRow(room, cells, sum(counted.values())))
     return FrameMatrix(
@@ -108,7 +111,9 @@ def build_frame_matrix(
 def find_limit_times(
     headroom: Iterable[FrameHeadroom], events: Sequence[VersionCompilation]
 ) -> list[tuple[int, str]]:
-    """The minute in which each frame first reached its limit, with the name of the frame."""
+    """The minute in which each frame reached its limit, with the name of the frame: the first
+    compilation that filled the last entry, else the last recompile. Only an agent reports that
+    calls were refused afterwards."""
     found: dict[Frame, int] = {}
     last: dict[Frame, int] = {}
     for event in events:
@@ -118,8 +123,8 @@ def find_limit_times(
             last[_key(event)] = find_minute(event)
     times = []
     for room in headroom:
-        minute = found.get(room.key) or (last.get(room.key) if room.latched else None)
-        if minute is not None:
+        minute = found.get(room.key) or last.get(room.key)
+        if minute is not None and room.latched:
             times.append((minute, room.frame))
     return sorted(times)
 
@@ -148,7 +153,7 @@ def _advice(room: FrameHeadroom, reasons: list[str], known: dict[str, int]) -> G
     ways = list_guard_remedies(varying, values)
     return GuardAdvice(
         frame=room.frame,
-        guard=guard,
+        guard=_OBSERVED.sub("", guard),
         values=", ".join(labels[:6]) + (" and more" if len(labels) > 6 else ""),
         code=next((way.code for way in ways if way.code), ""),
         text=find_remedy("guard", guard),

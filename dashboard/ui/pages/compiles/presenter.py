@@ -48,7 +48,7 @@ from dashboard.ui.pages.compiles.recompile_headroom import (
 from dashboard.ui.pages.compiles.telemetry_gaps import TelemetryGaps, list_telemetry_gaps
 from dashboard.vocabulary import numbers
 
-FRAMES, LONGEST, LISTED = 6, 5, 40
+FRAMES, LONGEST, LISTED = 6, 3, 40
 ALL = "all"
 COLUMNS = (
     Column("Ended", sort="at", most_first=True),
@@ -98,6 +98,8 @@ class CompilesTab:
     kernels: KernelsCard | None
     gaps: TelemetryGaps
     styles: list[VersionStyle]
+    own_span: bool
+    """Whether cache answers of the baseline are those since its own deployment."""
 
     @property
     def recorded(self) -> str:
@@ -167,6 +169,7 @@ def compiles_tab(data: CompilesData, *, chosen: TimeRange, query: QueryDict) -> 
         kernels=kernels_card(own),
         gaps=list_telemetry_gaps(own),
         styles=styles,
+        own_span=chosen.key == SINCE_DEPLOYMENT,
     )
 
 

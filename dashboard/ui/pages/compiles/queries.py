@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
+
 from dashboard.common import clock
 from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.models import Deployment, WatchedModel
@@ -49,12 +51,14 @@ def read_compiles_data(
     deployment: Deployment,
     baseline: VersionName | None,
     span: Span | None = None,
+    base_span: Span | None = None,
 ) -> CompilesData:
-    """Reads the tab in four queries at most; without a span, no cache answers and no memory."""
+    """Reads the tab in four queries at most; without a span, no cache answers and no memory.
+    `base_span` is the span of the baseline's cache answers."""
     pair = [deployment.version_id, *([baseline.id] if baseline else [])]
     place: dict[str, Any] = {"project_id": model.project_id, "environment": deployment.environment}
     now = clock.now()
-    data, (eager, answered, memory) = read_version_data(
+    data, (eager, answered, before, memory) = read_version_data(
         model=model,
         deployment=deployment,
         baseline=baseline,
@@ -65,9 +69,8 @@ def read_compiles_data(
                 now=clock.minute_of(now.timestamp()),
                 **place,
             ),
-            query_version_answers(version_ids=pair, first=span.first, last=span.last + 1, **place)
-            if span
-            else None,
+            _query_answers(deployment.version_id, span, place),
+            _query_answers(baseline.id, base_span or span, place) if baseline else None,
             query_memory(
                 spans=dict.fromkeys(pair, span),
                 hourly=span.last - span.first > HOURLY_FROM_MINUTES,
@@ -83,6 +86,16 @@ def read_compiles_data(
         findings=list_version_findings(
             model_id=model.pk, version_ids=pair, with_lives=False, **place
         ),
-        answered=parse_version_answers(answered),
+        answered=parse_version_answers([*answered, *before]),
         memory=parse_memory(memory),
+    )
+
+
+def _query_answers(
+    version: int, span: Span | None, place: dict[str, Any]
+) -> QuerySet[Any, Any] | None:
+    if span is None:
+        return None
+    return query_version_answers(
+        version_ids=[version], first=span.first, last=span.last + 1, **place
     )

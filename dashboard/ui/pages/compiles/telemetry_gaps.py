@@ -34,6 +34,15 @@ class TelemetryGaps:
     processes: int = 0
 
     @property
+    def summary(self) -> str:
+        """All gaps on one line."""
+        if self.rows:
+            return f"{numbers.plural(len(self.rows), 'signal')} not reported by all processes"
+        if self.untelling:
+            return "unknown for some processes"
+        return "none" if self.processes else "no known processes"
+
+    @property
     def untelling_words(self) -> str:
         """`untelling` as a sentence."""
         whole = numbers.plural(self.processes, "process", "processes")

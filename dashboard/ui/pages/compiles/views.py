@@ -11,9 +11,12 @@ from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.time_range import SINCE_DEPLOYMENT
 from dashboard.ui.pages.compiles.presenter import compiles_tab
 from dashboard.ui.pages.compiles.queries import read_compiles_data
-from dashboard.ui.pages.model.header import build_model_header
+from dashboard.ui.pages.model.header import ModelHeader, build_model_header
 from dashboard.ui.pages.model.lookup import model_or_404
 from dashboard.ui.pages.version.queries import VersionName
+
+LEAD_MINUTES = 60
+"""Compilations of a start precede the first minute with data."""
 
 
 @require_safe
@@ -31,6 +34,7 @@ def compiles(request: ProjectRequest, model_id: int) -> HttpResponse:
         deployment=judged,
         baseline=VersionName(baseline.pk, baseline.name) if baseline else None,
         span=Span(header.range.first, header.range.last),
+        base_span=_own_span(header) if header.range.key == SINCE_DEPLOYMENT else None,
     )
     tab = compiles_tab(data, chosen=header.range, query=request.GET)
     return render(
@@ -45,3 +49,12 @@ def compiles(request: ProjectRequest, model_id: int) -> HttpResponse:
             "query": request.GET.urlencode(),
         },
     )
+
+
+def _own_span(header: ModelHeader) -> Span | None:
+    """The time since the deployment of the baseline."""
+    baseline = header.standing.baseline
+    deployment = header.standing.latest.get(baseline.pk) if baseline else None
+    if deployment is None:
+        return None
+    return Span(deployment.started_minute - LEAD_MINUTES, header.range.last)

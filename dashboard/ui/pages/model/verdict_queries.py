@@ -95,7 +95,8 @@ def read_model_verdicts(
     environments = sorted({deployment.environment for deployment in everywhere})
     ranked = sorted(everywhere, key=lambda deployment: _urgency(deployment, verdicts), reverse=True)
     if environment not in environments:
-        environment = ranked[0].environment if ranked else ""
+        asked = [row for row in ranked if row.version_id == version_id] or ranked
+        environment = asked[0].environment if asked else ""
     here = [deployment for deployment in everywhere if deployment.environment == environment]
     judged = next((row for row in here if row.version_id == version_id), None) or next(
         (row for row in ranked if row.environment == environment), None

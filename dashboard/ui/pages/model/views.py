@@ -14,6 +14,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.retention import find_first_kept_minute
 from dashboard.fleet.selectors.instances.silences import find_silences
+from dashboard.regressions.evidence_reader import find_rank_divergence
 from dashboard.ui.charts.metric_values import COLD_START
 from dashboard.ui.charts.trends import serialize_trends
 from dashboard.ui.http.access import ProjectRequest, project_page
@@ -167,8 +168,12 @@ def _read_silence(page: ModelPage, counts: HeaderData) -> SilenceBanner | None:
 
 def _find_rank_alert(page: ModelPage, header: ModelHeader) -> int | None:
     """The number of the open alert about diverged ranks of the evaluated version."""
-    judged = page.facts.standing.judged
-    if judged is None or header.alert is None or not header.counts.has_ranks:
+    judged, verdict = page.facts.standing.judged, header.verdict
+    if judged is None or header.alert is None:
+        return None
+    if verdict is not None and find_rank_divergence(verdict.evidence):
+        return header.alert.number
+    if not header.counts.has_ranks:
         return None
     found = find_divergence_alert(deployment_id=judged.pk)
     return found.number if found else None

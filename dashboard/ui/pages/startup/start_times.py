@@ -113,6 +113,13 @@ class StartsCard:
         return f"{numbers.duration(self.base_median)} → {numbers.duration(self.median)}"
 
     @property
+    def difference(self) -> str:
+        """The difference of the medians; empty if one is unknown."""
+        if self.median is None or self.base_median is None:
+            return ""
+        return _format_gap(self.median - self.base_median)
+
+    @property
     def sub(self) -> str:
         """The line under the median."""
         if self.budget is None:
@@ -249,7 +256,7 @@ def _phase(name: str, mine: list[float], base: list[float]) -> PhaseRow:
     if before is None:
         return PhaseRow(title, numbers.duration(value), "", "", "", value, None)
     gap = value - before
-    change = "no change" if abs(gap) < 0.05 else f"{'+' if gap > 0 else ''}{numbers.duration(gap)}"
+    change = _format_gap(gap)
     return PhaseRow(
         title,
         numbers.duration(value),
@@ -259,6 +266,10 @@ def _phase(name: str, mine: list[float], base: list[float]) -> PhaseRow:
         value,
         before,
     )
+
+
+def _format_gap(gap: float) -> str:
+    return "no change" if abs(gap) < 0.05 else f"{'+' if gap > 0 else ''}{numbers.duration(gap)}"
 
 
 def _title(name: str) -> str:

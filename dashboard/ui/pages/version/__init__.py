@@ -1,1 +1,1 @@
-"""Version page: presenters."""
+"""A version: data that its tabs share, its old address, JSON and CSV."""

@@ -1,5 +1,4 @@
-"""The Model page: the start of each version's newest process, stage by stage, and the memory of the
-version's processes."""
+"""The Startup tab shows a start stage by stage, and the Compiles tab the memory of a version."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ STAGES = [
 ]
 
 
-def text_of(client: Client, made: Made) -> str:
-    answer = client.get(made.url())
+def text_of(client: Client, made: Made, tab: str = "startup") -> str:
+    answer = client.get(made.url(f"{tab}/"))
     assert answer.status_code == 200
     return answer.content.decode().replace("\u00a0", " ").replace("&nbsp;", " ")
 
@@ -53,19 +52,18 @@ def test_a_start_is_shown_with_every_stage_and_the_unaccounted_time(
     start(made, total=12.5, unaccounted=1.0, phases=phases)
     text = text_of(signed_in, made)
     for words in (
-        "import torch",
-        "before compilewatch.init",
-        "inductor 5 s, dynamo 2 s",
+        "Import of torch",
+        "Process start to init",
+        "Inductor",
+        "Dynamo",
         "12.5 s",
         "until ready()",
+        "Unaccounted",
     ):
         assert words in text, words
-    assert (
-        "unaccounted" in text
-        and "weights &lt;b&gt;loaded" in text
-        and "gc " not in unescape(text).split("Cold starts")[1]
-    )
-    assert 'x="40.0" width="60.0"' in text
+    card = unescape(text).split('id="start"')[1].split("</section>")[0]
+    assert "weights &lt;b&gt;loaded" in text and "gc" not in card.split("Compilation is")[0]
+    assert 'x="39.22%" width="39.22%"' in text, "Inductor begins at 5 s plus 2 s of Dynamo"
 
 
 def test_a_stage_of_the_agent_is_not_a_mark_of_the_job(signed_in: Client, project: Project) -> None:
@@ -78,8 +76,8 @@ def test_a_stage_of_the_agent_is_not_a_mark_of_the_job(signed_in: Client, projec
         unaccounted=0.0,
         phases={"marks": {}, "until": "first call", "stages": stages, "phases": {}},
     )
-    section = text_of(signed_in, made).split('aria-labelledby="starts"')[1].split("</section>")[0]
-    assert "import torch._dynamo, the compiler" in section and "first compiled calls" in section
+    section = text_of(signed_in, made).split('aria-labelledby="start"')[1].split("</section>")[0]
+    assert "Import of the compiler" in section and "First compiled calls" in section
     assert ">mark<" not in section
 
 
@@ -94,7 +92,7 @@ def test_a_start_known_only_from_reports_has_two_stages(
         phases={"marks": {}, "before_compiling": 3.0, "compiling": 5.0},
     )
     text = text_of(signed_in, made)
-    assert "before the first compilation" in text and "until calls ran without compiling" in text
+    assert "Before the first compilation" in text and "until calls ran without compiling" in text
 
 
 def test_a_version_whose_start_never_completed_shows_no_start(
@@ -102,7 +100,8 @@ def test_a_version_whose_start_never_completed_shows_no_start(
 ) -> None:
     made = charted(project, Plan("1", start=30))
     start(made, total=None, unaccounted=None, phases={"marks": {}})
-    assert "Cold starts" not in text_of(signed_in, made)
+    text = text_of(signed_in, made)
+    assert "No known start" in text and "has reported a compiled call or readiness yet" in text
 
 
 def test_memory_shows_known_values_and_a_dash_for_unknown_values(
@@ -118,8 +117,8 @@ def test_memory_shows_known_values_and_a_dash_for_unknown_values(
     }
     VersionProcessMinute.objects.update(**known)
     VersionProcessHour.objects.update(**known)
-    text = text_of(signed_in, made)
-    section = text.split('id="memory"')[1].split("</section>")[0]
+    text = text_of(signed_in, made, "compiles")
+    section = text.split('aria-labelledby="memory"')[1].split("</section>")[0]
     for words in ("30 GiB", "94 MiB", "71%", "+512 MiB/h", "times", "18.4 GiB"):
         assert words in section, (words, section)
     assert '<td class="r num" data-l="Compile workers">–</td>' in section

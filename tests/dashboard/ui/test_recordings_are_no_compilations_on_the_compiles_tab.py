@@ -1,5 +1,5 @@
-"""Recorded CUDA graphs have their own row on the Version page, with count and time, and are
-excluded from counts of compilations."""
+"""Recorded CUDA graphs have their own fact on the Compiles tab, with count and time, and are excluded
+from counts of compilations."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ def test_recordings_are_counted_in_their_own_row(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     send_recordings(story, 70)
-    card = part(shown(signed_in, project, "1"), "events")
-    assert "<dt>CUDA graph recordings</dt><dd>70, 7 s</dd>" in card
-    assert "<b>1 first</b>" in card and "cuda_graph" not in card
+    text = shown(signed_in, project, "1")
+    assert "<dt>CUDA graph recordings</dt><dd>70, 7 s" in part(text, "served")
+    bars = part(text, "compilations")
+    assert "1 first compile<" in bars and "cuda_graph" not in text
     assert "Spent recording CUDA graphs" in part(shown(signed_in, project, "1"), "pay")
     answer = signed_in.get(url_of(project, "1", ".json")).json()
     assert (answer["compilations"]["known"], answer["cuda_graph_recordings"]["count"]) == (1, 70)
@@ -47,4 +48,5 @@ def test_a_version_without_recordings_has_no_such_row(
 ) -> None:
     send_recordings(story, 0)
     text = shown(signed_in, project, "1")
-    assert "CUDA graph recordings" not in text and "recording CUDA graphs" not in text
+    recordings = text.split("<dt>CUDA graph recordings</dt>")[1].split("</div>")[0]
+    assert ">none<" in recordings and "recording CUDA graphs" not in text

@@ -1,4 +1,4 @@
-"""Kernel choices on the Version page: not reported, equal, or different on some processes; another
+"""Kernel choices on the Compiles tab: not reported, equal, or different on some processes; another
 GPU is not a difference."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.instances.instance_traits import read_instance_traits
 from dashboard.projects.models import Project
 from dashboard.regressions.judge.environment_diff import diff_environments
-from tests.dashboard.ui.version_story import Story, part, shown, url_of
+from tests.dashboard.ui.version_story import Story, part, shown, tab_of, url_of
 
 pytestmark = pytest.mark.django_db
 MM, ADDMM = "kernel mm 1a2b3c", "kernel addmm 9f8e7d"
@@ -72,7 +72,7 @@ def test_replicas_that_chose_another_kernel_are_named(
         and '<code class="wrap">mm 1a2b3c</code>' in text
     )
     assert "<code>triton_mm aa</code> on 2" in text and "on 1: <bdi>gpu-03 / rank 0</bdi>" in text
-    raw = signed_in.get(url_of(project, "2")).content.decode()
+    raw = signed_in.get(tab_of(project, "2", "compiles")).content.decode()
     assert "<b>cublas" not in raw
     (apart,) = signed_in.get(url_of(project, "2", ".json")).json()["kernels"]["apart"]
     assert [(one["kernel"], one["processes"]) for one in apart["choices"]] == [

@@ -11,7 +11,7 @@ from compilewatch.wire.numerics import Parity, parity_data
 from django.test import Client
 
 from dashboard.projects.models import Project
-from tests.dashboard.ui.version_story import Story, part, shown, url_of
+from tests.dashboard.ui.version_story import Story, part, shown, tab_of, url_of
 
 pytestmark = pytest.mark.django_db
 
@@ -184,5 +184,5 @@ def test_reported_text_stays_text(story: Story, signed_in: Client, project: Proj
         ],
     )
     story.fold()
-    raw = signed_in.get(url_of(project, "2")).content.decode()
+    raw = signed_in.get(tab_of(project, "2", "compiles")).content.decode()
     assert odd not in raw and raw.count("&lt;script&gt;alert(1)") >= 3
