@@ -101,6 +101,16 @@ class InstancePage:
     findings: list[FindingLine]
     compilations: list[Compilation]
 
+    @property
+    def differing(self) -> list[InstanceAttribute]:
+        """Keys whose value is not that of most other instances."""
+        return [one for one in self.known if not one.same]
+
+    @property
+    def alike(self) -> list[InstanceAttribute]:
+        """Keys whose value most other instances share."""
+        return [one for one in self.known if one.same]
+
 
 def instance_page(
     instance: Instance,

@@ -243,15 +243,19 @@ def _tabs(
 
 
 def _versions(query: QueryDict, standing: ModelVerdicts, name: str, side: int) -> list[Choice]:
-    """The newest versions; a link sets the parameter of its side of the pair."""
+    """The newest versions; a link sets the parameter of its side of the pair. A baseline differs
+    from the version, so the choice of the baseline as the version selects another baseline."""
+    judged, baseline = standing.pair
     rows = [row for row in standing.latest.values() if not row.version.is_other]
-    pair = standing.pair
-    return [
-        Choice(
-            row.version.name,
-            replace_query(query, **{name: str(row.version_id), "page": "", "vpage": ""}),
-            row.version_id == pair[side],
-        )
-        for row in rows[:MAX_VERSIONS_LISTED]
-        if row.version_id != pair[1 - side]
-    ]
+    other = {"version": "baseline", "b": "a"}.get(name)
+    choices = []
+    for row in rows[:MAX_VERSIONS_LISTED]:
+        id = row.version_id
+        if side == 1 and id == judged:
+            continue
+        changes = {name: str(id), "page": "", "vpage": ""}
+        if other and id == baseline:
+            changes[other] = ""
+        url = replace_query(query, **changes)
+        choices.append(Choice(row.version.name, url, id == standing.pair[side]))
+    return choices

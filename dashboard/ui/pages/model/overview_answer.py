@@ -46,9 +46,15 @@ class Traffic:
 
 
 def build_answer(
-    verdict: Verdict | None, started_minute: int, traffic: Traffic, latched: list[EagerFallback]
+    verdict: Verdict | None,
+    started_minute: int,
+    traffic: Traffic,
+    latched: list[EagerFallback],
+    *,
+    alone: bool,
 ) -> list[AnswerFact]:
-    """The facts below the verdict sentence; none without a verdict."""
+    """The facts below the verdict sentence; none without a verdict. `alone`: no other version ran
+    in this environment."""
     if verdict is None:
         return []
     changes = [one for one in read_changes(verdict.evidence) if one.judged]
@@ -66,7 +72,7 @@ def build_answer(
     if bad:
         return [*facts, _cause(verdict, driving, fact, latched)]
     if verdict.kind == VerdictKind.NOT_ENOUGH_DATA:
-        return [*facts, *_next_step(verdict)]
+        return [*facts, *_next_step(verdict, alone)]
     return [*facts, AnswerFact("Likely cause", "None", "No evaluated metric regressed.")]
 
 
@@ -164,10 +170,10 @@ def _confirmed(driving: Change | None, fact: StoredFact | None) -> str:
     return f"confirmed on {driving.affected_said}" if driving and driving.affected_said else ""
 
 
-def _next_step(verdict: Verdict) -> list[AnswerFact]:
+def _next_step(verdict: Verdict, alone: bool) -> list[AnswerFact]:
     """The step that leads to a verdict; none if the sentence states it."""
     step = read_next_step(verdict.evidence)
-    if verdict.baseline_id is None:
+    if alone:
         detail = "A verdict needs traffic of both versions in the same minutes."
         return [AnswerFact("Next step", "Deploy a second version", detail)]
     text = next_step_phrase(step, step.stratum) if step else ""

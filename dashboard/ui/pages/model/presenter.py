@@ -137,7 +137,9 @@ def add_answer(page: ModelPage, counts: HeaderData, *, live: bool) -> None:
         live,
     )
     latched = list_eager_fallbacks(facts.instances, [judged.version_id])
-    page.answer = build_answer(verdict, judged.started_minute, traffic, latched)
+    page.answer = build_answer(
+        verdict, judged.started_minute, traffic, latched, alone=len(standing.latest) == 1
+    )
     page.certain = fact_lines(verdict.evidence, sentence=verdict.sentence) if verdict else []
 
 

@@ -62,7 +62,9 @@ def _spans(
         # HEALTHY is about a time before its evaluation; other verdicts begin with theirs.
         healthy = one.kind == HEALTHY and one.since_minute is not None
         minute = one.since_minute if healthy and one.since_minute else one.minute
-        starts.append((max(minute, starts[-1][0]), one.kind))
+        kind = BASELINE if is_baseline and one.kind == NOT_ENOUGH_DATA else one.kind
+        if kind != starts[-1][1]:
+            starts.append((max(minute, starts[-1][0]), kind))
     ends = [minute for minute, _ in starts[1:]] + [end]
     spans = []
     for (start, kind), until in zip(starts, ends, strict=True):
@@ -75,8 +77,7 @@ def _spans(
             else ""
         )
         if until > start:
-            shown = BASELINE if is_baseline and kind == NOT_ENOUGH_DATA else kind
-            spans.append(LaneSpan(start, until, shown, text))
+            spans.append(LaneSpan(start, until, kind, text))
     return spans
 
 
