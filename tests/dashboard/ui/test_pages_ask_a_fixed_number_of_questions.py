@@ -82,6 +82,7 @@ def test_no_page_exceeds_its_maximum_number_of_queries(
         "finding": Finding.objects.filter(project=project).earliest("pk").pk,
         "instance": Instance.objects.filter(model=made.model).earliest("pk").instance_id,
         "model": made.url().removeprefix("/p/ranking/"),
+        "version": made.versions["2026.11.3"].pk,
     }
     asked = {
         page: len(queries(signed_in, f"/p/ranking/{page.format(**names)}")) - FRAME for page in MOST
