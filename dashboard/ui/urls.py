@@ -19,6 +19,7 @@ from dashboard.ui.pages.help import views as help
 from dashboard.ui.pages.instances import views_detail as instance
 from dashboard.ui.pages.instances import views_list as instances
 from dashboard.ui.pages.kill_switch import views as kill_switch
+from dashboard.ui.pages.latency import views as latency
 from dashboard.ui.pages.model import views as model
 from dashboard.ui.pages.model import views_baseline as baseline
 from dashboard.ui.pages.model import views_findings as model_findings
@@ -110,6 +111,12 @@ urlpatterns: list[URLPattern] = [
         baseline.baseline_end,
         name="baseline_end",
     ),
+    path(
+        "p/<slug:slug>/models/<int:model_id>/latency.json",
+        latency.latency_map,
+        name="latency_map",
+    ),
+    path("p/<slug:slug>/models/<int:model_id>/breakdown.json", latency.breakdown, name="breakdown"),
     path("p/<slug:slug>/models/<int:model_id>/compare", compare.compare, name="compare"),
     path(
         "p/<slug:slug>/models/<int:model_id>/compare.json",

@@ -1,8 +1,9 @@
-"""The Compare page in a real browser: Plotly draws under the strict content policy, rows align with
-the table, hostile names stay text."""
+"""The Compare tab in a real browser: intervals in their rows, panels that load when they open,
+hostile names stay text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +17,8 @@ from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_factory import Made, Plan, charted
 from tests.dashboard.ui.charts_story import judged, rolled_back
 
+TALLEST, HEAVIEST = 1_700, 300_000
+"""Pixels at 1440 px, and bytes with an empty cache."""
 PHONE, DESK = {"width": 375, "height": 800}, {"width": 1440, "height": 900}
 HOSTILE = '<b>bold</b><a href="javascript:alert(1)">x</a>&lt;i&gt;<br>%{x}'
 
@@ -25,50 +28,149 @@ def made(project: Project) -> Made:
     return rolled_back(project)
 
 
-def opened(page: Page, live_server: LiveServer, made: Made, drawn: int = 6) -> Page:
-    page.goto(live_server.url + made.url("compare"))
-    page.locator(".draw").first.scroll_into_view_if_needed()
-    # Chromium compiles Plotly first: two seconds alone, ten in parallel with other tests.
-    expect(page.locator("body")).to_have_attribute("data-drawn", str(drawn), timeout=30_000)
+def opened(page: Page, live_server: LiveServer, made: Made, query: str = "") -> Page:
+    page.goto(live_server.url + made.url("compare") + query)
+    expect(page.locator(".ev2")).to_be_visible()
     return page
+
+
+def unfold(page: Page) -> None:
+    """Opens every panel and waits for those that load."""
+    for summary in page.locator("details.more > summary").all():
+        summary.click()
+    if page.locator("[data-panel]").count():
+        expect(page.locator("[data-panel=map] .cells path").first).to_be_attached()
+        expect(page.locator("[data-panel=groups] .grow").first).to_be_visible()
 
 
 def test_intervals_instances_and_distributions_are_drawn(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page = opened(sign_in(user), live_server, made)
-    expect(page.locator("#intervals .points path")).to_have_count(2)  # p50 and p99
-    expect(page.locator("#strip .points path")).to_have_count(16)
-    expect(page.locator("[data-panel] .js-line")).to_have_count(8)
-    expect(page.locator("#intervals")).to_contain_text("0% to 28")
-    assert page.locator(".modebar").count() == 0
+    row = page.get_by_role("row", name=re.compile("^p50"))
+    expect(row.locator(".ivs line.iv")).to_have_count(3)  # the interval and two caps
+    expect(row.locator(".ivs .bandf")).to_have_count(1)
+    expect(page.locator(".ev2 .ivs [class^=ivf]")).to_have_count(4)  # p50, p99, errors, eager
+    expect(page.locator("#strip .dotf")).to_have_count(16)
+    page.get_by_text("Latency distribution by cohort").first.click()
+    expect(page.locator("svg.density")).to_have_count(4)
+    expect(page.locator("svg.density .l.share")).to_have_count(8)
 
 
-def test_rows_of_the_plot_align_with_rows_of_the_table(
+def test_an_interval_is_in_the_middle_of_its_row(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page = sign_in(user)
     page.set_viewport_size(DESK)  # type: ignore[arg-type]
     opened(page, live_server, made)
-    row, mark = (
-        page.locator(".evi tbody tr").first.bounding_box(),
-        page.locator("#intervals .points path").first.bounding_box(),
-    )
-    assert row and mark
-    assert abs((row["y"] + row["height"] / 2) - (mark["y"] + mark["height"] / 2)) <= 3
+    row = page.get_by_role("row", name=re.compile("^p50"))
+    around, mark = row.bounding_box(), row.locator(".ivs .ivf").bounding_box()
+    assert around and mark
+    assert abs((around["y"] + around["height"] / 2) - (mark["y"] + mark["height"] / 2)) <= 3
 
 
-def test_versions_are_chosen_and_swapped(
+def test_the_tab_is_low_and_light(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
+    page, sizes = sign_in(user), []
+    page.set_viewport_size(DESK)  # type: ignore[arg-type]
+    wire = page.context.new_cdp_session(page)
+    wire.send("Network.enable")
+    wire.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    wire.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    opened(page, live_server, made)
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST
+    assert sum(sizes) <= HEAVIEST, sum(sizes)
+
+
+def test_versions_are_swapped(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page = opened(sign_in(user), live_server, made)
     page.get_by_role("link", name="Swap versions").click()
     expect(page.get_by_text("No verdict for")).to_be_visible()
     page.get_by_role("link", name="View the original comparison").click()
-    expect(page.locator("#intervals")).to_be_visible()
-    page.get_by_label("Baseline").select_option(label="2026.10.9")
-    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".ivs").first).to_be_visible()
+    older = made.pair("2026.10.9", "2026.11.3")
+    page.goto(live_server.url + older)
     expect(page.get_by_text("The versions did not run at the same time")).to_be_visible()
+
+
+def test_the_cumulative_curve_is_chosen_and_the_address_has_it(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
+    page = opened(sign_in(user), live_server, made)
+    page.get_by_text("Latency distribution by cohort").first.click()
+    expect(page.locator("svg.density .ecdf").first).to_be_hidden()
+    page.get_by_role("button", name="CDF").click()
+    expect(page.locator("svg.density .ecdf").first).to_be_visible()
+    expect(page.locator("svg.density .share").first).to_be_hidden()
+    assert "curve=ecdf" in page.url
+    page.reload()
+    expect(page.get_by_role("button", name="CDF", include_hidden=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+
+
+def test_the_heat_map_loads_when_it_opens_and_shows_the_chosen_version(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
+    page, asked = sign_in(user), []
+    page.on("request", lambda request: asked.append(request.url))
+    opened(page, live_server, made)
+    page.wait_for_load_state("networkidle")
+    assert not any("latency.json" in url for url in asked)
+    page.get_by_role("heading", name="Latency over time").click()
+    expect(page.locator(".maps .heat")).to_have_count(2)
+    expect(page.locator("[data-steps] li").last).to_contain_text("calls")
+    page.locator("[data-slots]").get_by_role("button", name="2026.11.3").click()
+    expect(page.locator(".maps .heat")).to_have_count(1)
+    cells = page.locator(".maps .cells")
+    cells.scroll_into_view_if_needed()
+    box = cells.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
+    expect(page.locator(".maps figcaption")).to_contain_text(re.compile(r"calls from .* to .* ms"))
+    assert sum("latency.json" in url for url in asked) == 1
+
+
+def test_the_breakdown_is_grouped_by_the_chosen_attribute(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
+    page = opened(sign_in(user), live_server, made)
+    page.get_by_role("heading", name="Breakdown").click()
+    expect(page.locator(".grow h3")).to_contain_text(["NVIDIA H100", "NVIDIA H200"])
+    expect(page.locator(".grow .plot2 .l.s2")).to_have_count(6)
+    page.get_by_role("button", name="Host").click()
+    expect(page.locator(".grow h3").first).to_contain_text("gpu-h")
+    assert "by=host" in page.url
+    page.reload()
+    page.get_by_role("heading", name="Breakdown").click()
+    expect(page.locator(".grow h3").first).to_contain_text("gpu-h")
+    plot = page.locator(".grow .plot2").first
+    plot.hover(position={"x": 120, "y": 50})
+    expect(plot.locator(".tip")).to_be_visible()
+
+
+def test_a_panel_that_does_not_load_can_be_opened_again(
+    sign_in: Callable[[User], Page],
+    live_server: LiveServer,
+    user: User,
+    made: Made,
+    complaints: list[str],
+) -> None:
+    page = opened(sign_in(user), live_server, made)
+    page.route("**/latency.json*", lambda route: route.fulfill(status=503, body="no"))
+    head = page.get_by_role("heading", name="Latency over time")
+    head.click()
+    expect(page.get_by_text("The panel did not load.")).to_be_visible()
+    assert all("503" in one for one in complaints)
+    complaints.clear()
+    page.unroute("**/latency.json*")
+    head.click()
+    head.click()
+    expect(page.locator(".maps .heat")).to_have_count(2)
 
 
 def test_the_page_is_accessible(
@@ -80,14 +182,23 @@ def test_the_page_is_accessible(
         for window in (PHONE, DESK):
             page.set_viewport_size(window)  # type: ignore[arg-type]
             opened(page, live_server, made)
-            for summary in page.locator("details.twin summary").all():
-                summary.click()
+            unfold(page)
             violations = Axe().run(page).response["violations"]
             found = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in violations]
             assert found == [], f"{theme} {window}"
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
                 f"{theme} {window}"
             )
+
+
+def test_no_width_scrolls_the_page_sideways(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
+    page = opened(sign_in(user), live_server, made)
+    unfold(page)
+    for width in (320, 375, 820, 1024, 1440, 2560):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
 
 
 def test_hostile_names_stay_text_in_every_label(
@@ -103,48 +214,11 @@ def test_hostile_names_stay_text_in_every_label(
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
     opened(page, live_server, made)
-    assert page.locator("svg a, svg .annotation-text tspan[style*='bold'], main img").count() == 0
-    assert "<b>bold</b>" in (page.locator("#strip").text_content() or "").replace("\u200b", "")
+    unfold(page)
+    assert page.locator("main svg a, main svg b, main img").count() == 0
+    assert "<b>bold</b>" in (page.locator("#strip").text_content() or "")
+    expect(page.locator(".grow h3").filter(has_text="<b>bold</b>")).to_have_count(1)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-
-
-def test_without_the_chart_library_the_tables_open_automatically(
-    sign_in: Callable[[User], Page],
-    live_server: LiveServer,
-    user: User,
-    made: Made,
-    complaints: list[str],
-) -> None:
-    page = sign_in(user)
-    page.route("**/vendor/plotly.min.js", lambda route: route.abort())
-    page.goto(live_server.url + made.url("compare"))
-    page.locator("#strip").scroll_into_view_if_needed()
-    expect(page.locator("#strip")).to_contain_text("did not load")
-    expect(page.get_by_role("region", name="p50 per instance, as a table")).to_be_visible()
-    assert all("ERR_FAILED" in complaint for complaint in complaints)
-    complaints.clear()
-
-
-def test_the_chart_library_is_fetched_when_a_chart_comes_into_view_and_nothing_moves(
-    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
-) -> None:
-    page, fetched = sign_in(user), []
-    page.on(
-        "request", lambda request: fetched.append(request.url) if "plotly" in request.url else None
-    )
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    page.goto(live_server.url + made.url("compare"), wait_until="networkidle")
-    assert fetched == []
-    expect(page.locator("#strip")).to_have_text("Loading chart…")
-    places = (
-        "[...document.querySelectorAll('main section')].map((one) => "
-        "one.getBoundingClientRect().top + scrollY)"
-    )
-    before = page.evaluate(places)
-    page.locator("#strip").scroll_into_view_if_needed()
-    expect(page.locator("body")).to_have_attribute("data-drawn", "6", timeout=30_000)
-    assert len(fetched) == 1
-    assert page.evaluate(places) == before
 
 
 def test_long_names_of_settings_keep_a_readable_column(
@@ -160,6 +234,7 @@ def test_long_names_of_settings_keep_a_readable_column(
     page = sign_in(user)
     page.set_viewport_size({"width": 1280, "height": 860})
     page.goto(live_server.url + made.url("compare"))
+    page.get_by_role("heading", name="Configuration").click()
     name = page.get_by_role("rowheader", name="inductor_config option", exact=True)
     lines = """cell => { const all = document.createRange(); all.selectNodeContents(cell);
       return new Set([...all.getClientRects()].map(box => Math.round(box.top))).size; }"""
@@ -179,5 +254,5 @@ def test_on_a_phone_the_notes_of_a_card_align_with_its_header(
       part.getBoundingClientRect().left + parseFloat(getComputedStyle(part).paddingLeft)))]"""
     assert page.locator(
         "main .card > header, main .card .rule, main .card > footer, main .kinds > div, "
-        "main .twin > summary"
+        "main details.more > summary"
     ).evaluate_all(begin) == [29]

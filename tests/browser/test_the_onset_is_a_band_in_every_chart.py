@@ -18,14 +18,11 @@ from tests.dashboard.ui.charts_factory import Made, now_minute
 from tests.dashboard.ui.charts_story import rolled_back
 
 PHONE, DESK = {"width": 375, "height": 800}, {"width": 1440, "height": 900}
-PIXELS = "canvas => canvas.toDataURL()"
-REDDER = """canvas => { const chart = window.Chart.getChart(canvas), x = chart.scales.x, area = chart.chartArea;
-  const data = JSON.parse(document.getElementById('trend-data').textContent);
-  const mark = data.marks.find((one) => one.until), scale = canvas.width / canvas.clientWidth;
-  const row = canvas.getContext('2d').getImageData(0, Math.round((area.top + 3) * scale), canvas.width, 1).data;
-  const at = (minute) => { const i = 4 * Math.round(x.getPixelForValue(minute) * scale); return row.slice(i, i + 4); };
-  const start = Date.parse(mark.at), end = Date.parse(mark.until);
-  return [at((start + end) / 2), at(start - 30 * 60000)].map((pixel) => pixel[3] && pixel[0] - pixel[2]); }"""
+PLACES = """plot => { const data = JSON.parse(document.getElementById('trend-data').textContent);
+  const [from, to] = [data.window.first, data.window.last].map(Date.parse);
+  const mark = data.marks.find((one) => one.until), [band, all] = [plot.querySelector('.onsetf'), plot].map(
+    (one) => one.getBoundingClientRect());
+  return [band.left - all.left, all.width * (Date.parse(mark.at) - from) / (to - from), band.width]; }"""
 
 
 @pytest.fixture
@@ -48,13 +45,14 @@ def test_the_band_is_drawn_and_named(
         for window in (DESK, PHONE):
             page.set_viewport_size(window)  # type: ignore[arg-type]
             page.goto(live_server.url + made.url())
-            expect(page.locator("#trend-charts")).to_have_attribute("data-drawn", "12")
-            canvas = page.locator('[data-chart="p50"] canvas')
-            within, outside = canvas.evaluate(REDDER)
-            assert within > 20 + outside, f"{theme} {window}"
-            expect(canvas).to_have_attribute("aria-label", made_label())
-            expect(page.locator(".marks .span-mark")).to_be_visible()
-            expect(page.locator(".marks")).to_contain_text("onset of the regression")
+            expect(page.locator("#trend-charts")).to_have_attribute("data-drawn", "4")
+            chart = page.locator('[data-chart="p50"] [data-plot]')
+            left, expected, width_px = chart.locator("svg.pl").evaluate(PLACES)
+            assert abs(left - expected) < 2 and width_px >= 3, f"{theme} {window}"
+            expect(chart).to_have_attribute("aria-label", made_label())
+            page.locator("#trend-events > summary").click()
+            expect(page.locator("#trend-events .span-mark")).to_be_visible()
+            expect(page.locator("#trend-events")).to_contain_text("onset of the regression")
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
                 f"{theme} {window}"
             )

@@ -39,7 +39,7 @@ def test_every_page_shows_its_answer(page: Page, live_server: LiveServer, made: 
         project: "ROLL BACK",
         made.url(): "its p50 is 31% slower",
         made.url("weeks/"): "Not enough history",
-        made.pair("2026.11.2", "2026.11.3"): "its p50 is 31% slower",
+        made.pair("2026.11.2", "2026.11.3"): "REGRESSED",
         made.url(f"versions/{worse.pk}/"): "Recompiles per frame",
         made.url("startup/"): "Warm-up forecast",
         made.url("instances/"): instance.host,
@@ -83,9 +83,9 @@ def test_no_page_promises_content_that_needs_a_script(
             and "Loading…" not in text
             and "Loading chart" not in text
         ), address
-        assert (
-            page.locator(".plot:not(.none):visible, .draw:visible, .density:visible").count() == 0
-        ), "an empty box in place of a chart"
+        assert page.locator("[data-plot]:visible, [data-panel]:visible").count() == 0, (
+            "an empty box in place of a chart"
+        )
     page.goto(live_server.url + made.url())
     assert "Charts need JavaScript" in page.locator("main").inner_text()
     assert page.goto(live_server.url + made.url("numbers/")).status == 200  # type: ignore[union-attr]

@@ -74,6 +74,12 @@ class EvidenceRow:
         return f"{self.agree[0]} of {self.agree[1]}" if self.agree else ""
 
     @property
+    def instances(self) -> str:
+        """The text "6 vs 6"; empty if not counted."""
+        counts = (self.frozen.baseline_instances, self.frozen.candidate_instances)
+        return f"{counts[0]} vs {counts[1]}" if None not in counts else ""
+
+    @property
     def trend(self) -> str:
         """The key of the trend chart of the same metric."""
         return TREND_KEYS.get(self.key, self.key)

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.regressions.evidence_reader import ARMS, read_dots
+from dashboard.ui.charts.axis_ticks import AxisTick, fit_ticks
 from dashboard.ui.charts.axis_units import duration_scale, round_value
 from dashboard.ui.charts.cohort_labels import format_cohort, shorten_cohorts
 from dashboard.vocabulary import numbers
 
 MAX_ROWS = 8
+MAX_MARKS = 120
+"""Maximum number of marks of one side in one row."""
+ROW_HEIGHT, AXIS_HEIGHT = 52, 26
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,39 @@ class StripRow:
 
 
 @dataclass(frozen=True)
+class StripMark:
+    """One drawn instance, or a mean: its place in percent, its height, and its text."""
+
+    x: str
+    y: int
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class StripLine:
+    """One drawn row: the height of its text, and the marks and mean of each side by slot."""
+
+    row: StripRow
+    text_y: int
+    sides: list[tuple[int, list[StripMark], StripMark | None]]
+    undrawn: int
+
+
+@dataclass(frozen=True)
+class StripDrawing:
+    """The plot in percent of the width and pixels of the height."""
+
+    height: int
+    lines: list[StripLine]
+    ticks: list[AxisTick]
+
+    @property
+    def undrawn(self) -> int:
+        """Number of instances without a mark."""
+        return sum(line.undrawn for line in self.lines)
+
+
+@dataclass(frozen=True)
 class StripPlot:
     """The plot: values in `unit`, rows by amount of data; `left_out` counts rows that only the
     table has."""
@@ -74,6 +111,42 @@ class StripPlot:
             + "; ".join(f"{row.place}: {row.counts}, {row.change}" for row in self.rows)
             + "."
         )
+
+    def draw(self) -> StripDrawing:
+        """Places of the marks; of many instances, an even sample with both extremes."""
+        values = [
+            point.value * self.factor for row in self.rows for point in row.baseline + row.candidate
+        ]
+        ticks = fit_ticks(min(values), max(values)) if values else [0.0, 1.0]
+        low, span = ticks[0], ticks[-1] - ticks[0]
+
+        def place(value: float) -> str:
+            return f"{100 * (value * self.factor - low) / span:.2f}%"
+
+        lines = []
+        for number, row in enumerate(self.rows):
+            top, sides, undrawn = number * ROW_HEIGHT, [], 0
+            for slot, arm, below in ((1, row.baseline, 28), (2, row.candidate, 41)):
+                shown = _sample(arm, MAX_MARKS)
+                undrawn += len(arm) - len(shown)
+                marks = [
+                    StripMark(place(one.value), top + below, self._text(one, row)) for one in shown
+                ]
+                mean = _mean(arm)
+                middle = StripMark(place(mean), top + below) if mean else None
+                sides.append((slot, marks, middle))
+            lines.append(StripLine(row, top + 14, sides, undrawn))
+        anchors = ["", *["cen"] * (len(ticks) - 2), "end"]
+        units = ["", *[""] * (len(ticks) - 2), f"{numbers.SPACE}{self.unit}"]
+        axis = [
+            AxisTick(f"{100 * (tick - low) / span:.2f}%", f"{numbers.number(tick)}{unit}", anchor)
+            for tick, anchor, unit in zip(ticks, anchors, units, strict=True)
+        ]
+        return StripDrawing(len(self.rows) * ROW_HEIGHT + AXIS_HEIGHT, lines, axis)
+
+    def _text(self, point: StripPoint, row: StripRow) -> str:
+        value = numbers.number(point.value * self.factor)
+        return f"{point.instance}: {value}{numbers.SPACE}{self.unit}, {row.place}"
 
     def as_json(self) -> dict[str, Any]:
         """The data that the browser draws."""
@@ -126,6 +199,13 @@ def build_strip_plot(title: str, points: Iterable[StripPoint]) -> StripPlot:
     return StripPlot(
         title, unit, factor, ordered[:MAX_ROWS], max(0, len(ordered) - MAX_ROWS), shared
     )
+
+
+def _sample(points: list[StripPoint], most: int) -> list[StripPoint]:
+    ordered = sorted(points, key=lambda point: point.value)
+    if len(ordered) <= most:
+        return ordered
+    return [ordered[place * (len(ordered) - 1) // (most - 1)] for place in range(most)]
 
 
 def _mean(points: list[StripPoint]) -> float | None:

@@ -256,26 +256,36 @@ def _trend(
         )
         for version in drawn
     ]
-    latest = {version.id: _find_latest(values[version.id], bounds[version.id]) for version in drawn}
-    said = [
-        f"{version.name} {metric_values.format_metric(metric, *latest[version.id])}"
-        for version in drawn
-    ]
     note = _note([(version.name, known[version.id]) for version in drawn if known[version.id]])
-    conclusion = (
-        f"{metric.title}, {unit}. Newest: {'; '.join(said) or 'no version'}. {note}".rstrip()
-    )
     return Trend(
         metric.key,
         metric.title,
         unit,
         scale.suffix,
         lines,
-        conclusion,
+        _conclude(metric, unit, drawn, values, bounds, note),
         note=note,
         from_zero=metric.kind in ("share", "count"),
         factor=scale.factor,
     )
+
+
+def _conclude(
+    metric: Metric,
+    unit: str,
+    drawn: Sequence[VersionStyle],
+    values: Mapping[int, Values],
+    bounds: Mapping[int, list[QuantileBound | None]],
+    note: str,
+) -> str:
+    """The text alternative of a chart: the newest value of each version."""
+    latest = {version.id: _find_latest(values[version.id], bounds[version.id]) for version in drawn}
+    said = [
+        f"{version.name} {metric_values.format_metric(metric, *latest[version.id])}"
+        for version in drawn
+    ]
+    newest = "; ".join(said) or "no version"
+    return f"{metric.title}, {unit}. Newest: {newest}. {note}".rstrip()
 
 
 def _note(known: Sequence[tuple[str, Sequence[QuantileBound]]]) -> str:

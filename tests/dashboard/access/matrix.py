@@ -175,6 +175,8 @@ LINES: dict[str, Line] = {
             "compare",
             "compare_json",
             "compare_csv",
+            "latency_map",
+            "breakdown",
             "instances",
             "instances_json",
             "instances_csv",

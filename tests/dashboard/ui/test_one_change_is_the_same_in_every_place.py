@@ -148,16 +148,14 @@ def on_model(page: str, metric: str) -> ShownMetric:
 
 def on_compare(page: str, metric: str) -> ShownMetric:
     """A row of the evidence table."""
-    title = {"eager": r"Eager calls\|share of calls\|[^|]+"}.get(metric, rf"{metric}\|wall time")
+    title = {"eager": r"Eager calls\|share of calls"}.get(metric, rf"{metric}\|wall time")
     found = re.search(
-        rf"\|{title}\|{VALUE}\|{VALUE}\|(\S+(?:%| pts))\|([^|]+)\|REGRESSED\|(?:follows "
-        r"from [^|]+\|)?((?:matched|last) \d+ min)",
+        rf"\|{title}\|((?:matched|last) \d+ min)[^|]*\|{VALUE}\|{VALUE}\|(\S+(?:%| pts))\|([^|]+)\|",
         page,
     )
     assert found, page
-    return ShownMetric(
-        found[1], found[2], found[3], found[4] if " to " in found[4] else "", found[5]
-    )
+    interval = found[5] if " to " in found[5] else ""
+    return ShownMetric(found[2], found[3], found[4], interval, found[1])
 
 
 def on_alert(page: str, metric: str) -> ShownMetric:

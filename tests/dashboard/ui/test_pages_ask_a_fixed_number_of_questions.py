@@ -33,7 +33,7 @@ MOST = {
     "setup/": 6,
     "{model}": 8,
     "{model}?range=30d": 8,
-    "{model}compare": 10,
+    "{model}compare": 9,
     "{model}instances/": 9,
     "{model}instances/{instance}/": 8,
     "{model}numbers/": 7,

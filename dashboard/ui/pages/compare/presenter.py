@@ -25,6 +25,7 @@ from dashboard.regressions.evidence_reader import (
     read_warm_up,
 )
 from dashboard.ui.charts.cohort_labels import format_cohort
+from dashboard.ui.charts.evidence_groups import EvidenceGroup, group_evidence
 from dashboard.ui.charts.evidence_table import (
     MUTED,
     EvidenceRow,
@@ -106,8 +107,13 @@ class ComparePage:
     """Slot, version and breakdown of both sides; empty if every call with a known mode ran
     compiled."""
 
+    @property
+    def groups(self) -> list[EvidenceGroup]:
+        """The evidence table."""
+        return group_evidence(self.rows)
+
     def drawn(self) -> dict[str, Any]:
-        """The data that the browser draws."""
+        """The data of the charts as JSON."""
         a, b = self.facts.pair
         return {
             "names": {"baseline": a.name, "candidate": b.name},

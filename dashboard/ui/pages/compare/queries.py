@@ -180,7 +180,11 @@ def _read_data(
         if verdict or not together
         else read_instance_points(project_id=project, series=list(series), span=recent),
         findings=list_version_findings(
-            project_id=project, model_id=model.pk, version_ids=ids, environment=environment
+            project_id=project,
+            model_id=model.pk,
+            version_ids=ids,
+            environment=environment,
+            with_lives=False,
         ),
         configurations=configurations,
         traits=_traits(project, instances),

@@ -6,15 +6,18 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from itertools import accumulate
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from dashboard.alerts.models import AlertCause
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.selectors.versions.version_series import Span
+from dashboard.ui.charts.histogram_drawing import draw_panel
+from dashboard.ui.charts.interval_plot import list_ticks
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.time_range import (
@@ -28,9 +31,12 @@ from dashboard.ui.http.time_range import (
 from dashboard.ui.pages.compare.exports import rows_table, serialize_row, serialize_span
 from dashboard.ui.pages.compare.presenter import ComparePage, compare_page
 from dashboard.ui.pages.compare.queries import CompareQuery, read_compare_data
-from dashboard.ui.pages.model.queries import ModelVerdicts
-from dashboard.ui.pages.model.views import model_or_404, parse_whole_number
+from dashboard.ui.pages.latency.queries import DIMENSIONS
+from dashboard.ui.pages.model.header import Choice, ModelHeader, build_model_header
+from dashboard.ui.pages.model.lookup import model_or_404, parse_whole_number
+from dashboard.ui.pages.model.verdict_queries import ModelVerdicts
 
+FINDINGS_SHOWN = 4
 SPANS_SHOWN = ("1h", "6h", "24h", "7d")
 
 
@@ -144,57 +150,70 @@ def _context(
     page: ComparePage | None,
     chosen: TimeRange,
 ) -> dict[str, Any]:
-    query = request.GET
+    header = build_model_header(
+        request, model, active="compare", standing=standing, spans=SPANS_SHOWN
+    )
     context: dict[str, Any] = {
         "model": model,
         "standing": standing,
+        "header": header,
         "page": page,
-        "query": query.urlencode(),
+        "query": request.GET.urlencode(),
         "choices": list(standing.latest.values()),
-        "kept": [
-            (name, value)
-            for name, values in query.lists()
-            if name not in ("a", "b", "env")
-            for value in values
-        ],
     }
-    if page is None:
-        return context
-    facts = page.facts
+    return context if page is None else context | _pair_context(request, header, page, chosen)
+
+
+def _findings_context(
+    request: ProjectRequest, model: WatchedModel, page: ComparePage
+) -> dict[str, Any]:
+    """The findings that only the candidate has, and the address of all its findings."""
+    new = next((column for column in page.columns if column.key == "new"), None)
+    named = {"version": page.facts.pair[1].pk, "env": page.facts.standing.environment}
+    address = reverse("model_findings", args=[request.project.slug, model.pk])
+    return {
+        "new_findings": new.lines[:FINDINGS_SHOWN] if new else [],
+        "new_total": new.total if new else 0,
+        "all_findings": f"{address}?{urlencode(named)}",
+    }
+
+
+def _pair_context(
+    request: ProjectRequest, header: ModelHeader, page: ComparePage, chosen: TimeRange
+) -> dict[str, Any]:
+    query, facts = request.GET, page.facts
     a, b = facts.pair
     ran = facts.spans.values()
     if chosen.key != "custom" and ran:
         chosen = replace(
             chosen, first=min(span.first for span in ran), last=max(span.last for span in ran)
         )
-    asked = (
-        facts.verdict and request.membership.open_alerts
-    )  # Skips queries for data that the project does not have.
-    alert = (
-        facts.b.alerts.filter(cause=AlertCause.REGRESSION)
-        .exclude(state="resolved")
-        .order_by("-opened_at")
-        .first()
-        if asked
-        else None
-    )
-    return context | {
+    picker = build_range_picker(query, chosen, deployed=True, spans=SPANS_SHOWN)
+    regions = [
+        Choice(name, replace_query(query, region=name), name == facts.region)
+        for name in facts.regions
+    ]
+    return _findings_context(request, header.model, page) | {
+        "header": replace(header, picker=picker, regions=regions),
         "facts": facts,
         "verdict": facts.verdict,
+        "is_current": facts.verdict is not None
+        and header.verdict is not None
+        and facts.verdict.pk == header.verdict.pk,
         "a": a,
         "b": b,
-        "alert": alert,
-        "data": page.drawn(),
-        "several_strata": len(facts.series) > 2,
-        "picker": build_range_picker(query, chosen, deployed=True, spans=SPANS_SHOWN),
-        "regions": [
-            (name, replace_query(query, region=name), name == facts.region)
-            for name in facts.regions
-        ],
+        "axis": list_ticks("percent"),
+        "strip": page.strip.draw(),
+        "panels": [(panel, draw_panel(panel)) for panel in page.panels],
+        "curve": "ecdf" if query.get("curve") == "ecdf" else "share",
+        "picker": picker,
         "clocks": [
             (words, replace_query(query, clock=key), key == page.clock)
             for key, words in (("gpu", "GPU time"), ("wall", "Wall time"))
         ],
+        "dimensions": DIMENSIONS,
+        "by": by if (by := query.get("by", "")) in DIMENSIONS else "gpu",
+        "latency_query": replace_query(query, a=str(a.pk), b=str(b.pk), by="").removeprefix("?"),
         "swap": replace_query(query, a=str(b.pk), b=str(a.pk)),
         "span_a": facts.spans.get(a.pk),
         "span_b": facts.spans.get(b.pk),

@@ -5,6 +5,7 @@ import { symbol } from "./trend-pointer.js";
 import { css } from "./theme.js";
 
 const [SIDE, HEAD, ROW, SCALE] = [16, 46, 16, 2];
+const OVER = 6; // the zigzag of a cut axis is wider than its column
 
 export async function saveTrend({ chart, box, found }, about, name) {
   const column = box.querySelector(".ya");
@@ -20,7 +21,7 @@ export async function saveTrend({ chart, box, found }, about, name) {
   const after = SIDE + pen.measureText(chart.title).width + 8;
   write(pen, chart.unit, `400 11px ${css("--font")}`, css("--ink-3"), after, 22);
   write(pen, about, `400 11px ${css("--font")}`, css("--ink-3"), SIDE, 38);
-  pen.drawImage(await picture(column, left, high), SIDE, HEAD);
+  pen.drawImage(await picture(column, left + OVER, high), SIDE, HEAD);
   pen.drawImage(await picture(found.plot, wide, high), SIDE + left, HEAD);
   for (const [i, line] of found.lines.entries()) {
     const y = HEAD + high + 14 + i * ROW;

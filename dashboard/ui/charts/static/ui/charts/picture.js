@@ -1,7 +1,9 @@
 // A drawing of the page as an image: the computed styles are copied into it, because an image has no style sheets.
 
 const STYLES = [
-  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "text-anchor", "paint-order",
+  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size",
+  "font-weight",
+  "text-anchor", "paint-order",
   "stroke-linejoin", "shape-rendering", "vector-effect", "overflow"
 ];
 

@@ -65,7 +65,7 @@ function logAxis(known) {
   const inner = choices.find((values) => values.length <= MOST_TICKS) ?? [];
   const ticks = [low, ...inner, high];
   const width = Math.log(high / low);
-  return { low, high, ticks, cut: true, at: (value) => (value > 0 ? Math.log(value / low) / width : null) };
+  return { low, high, ticks, log: true, cut: true, at: (value) => (value > 0 ? Math.log(value / low) / width : null) };
 }
 
 // Stretches of neighbouring bins with a value: `[first, last]` of each.

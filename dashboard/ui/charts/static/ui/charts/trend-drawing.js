@@ -21,7 +21,7 @@ export function geometry(chart, view, height) {
   const bands = view.hidden.has("ci") ? [] : shown.flatMap((line) => [...(line.low ?? []), ...(line.high ?? [])]);
   const values = shown.flatMap((line) => [...line.values, ...line.dots.map((dot) => dot.value)]);
   const axis = fitAxis(
-    [...values, ...(view.week?.[chart.key] ?? []), ...(chart.budget ? [chart.budget] : [])],
+    [values, view.week?.[chart.key] ?? [], view.extent?.[chart.key] ?? [], chart.budget ? [chart.budget] : []].flat(),
     { fromZero: chart.from_zero, soft: bands, log: view.log }
   );
   const foot = height - BELOW;
@@ -56,7 +56,8 @@ function area(line, { y, middle, foot }) {
 
 // A line of one or two values between gaps is too short to see, so its values get the shape of their version.
 function alone(values) {
-  return runs(values).filter(([from, to]) => to - from < 2).flatMap(([from, to]) => (from === to ? [from] : [from, to]));
+  const short = runs(values).filter(([from, to]) => to - from < 2);
+  return short.flatMap(([from, to]) => (from === to ? [from] : [from, to]));
 }
 
 // The interval of a bin without neighbours has no width in an area.
@@ -67,10 +68,18 @@ function whiskers(line, { y, middle }) {
   ));
 }
 
+// As many decimals as the distance of the ticks needs; 0.0195 and 0.02 differ.
+function tickLabel({ ticks, log }, value) {
+  const decimals = (`${Number((ticks[1] - ticks[0]).toPrecision(6))}`.split(".")[1] ?? "").length;
+  if (log || !decimals || decimals > 5) return figure(value);
+  return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+    .replace("-", "\u2212");
+}
+
 function axisColumn(chart, { axis, y, foot, height }) {
   const column = node("svg", { class: "chart ya", width: GUTTER, height, "aria-hidden": "true" });
   for (const tick of axis.ticks) {
-    const label = node("text", { class: "end", x: GUTTER - 6, y: y(tick) + 4 }, figure(tick) + chart.suffix);
+    const label = node("text", { class: "end", x: GUTTER - 6, y: y(tick) + 4 }, tickLabel(axis, tick) + chart.suffix);
     column.append(label);
   }
   if (axis.cut) column.append(node("path", { class: "zig", d: `M${GUTTER} ${foot - 4}v3l-3 2 6 3-6 3 3 2v3` }));
@@ -121,10 +130,8 @@ function drawMarks(plot, view, { share, foot }, width) {
     plot.append(node("line", { class: line, x1: x, x2: x, y1: ABOVE - 2, y2: foot }), at(share(mark.at), 10, drawn));
     const { text, side } = labels[i];
     if (!text) return;
-    plot.append(node(
-      "text", { class: `${ink} ${side === "left" ? "end" : ""}`, "data-mark": mark.kind, x, dx: side === "left" ? -7 : 7,
-        y: 14 }, text
-    ));
+    const [css, dx] = side === "left" ? [`${ink} end`, -7] : [ink, 7];
+    plot.append(node("text", { class: css, "data-mark": mark.kind, x, dx, y: 14 }, text));
   });
 }
 
@@ -133,26 +140,26 @@ function drawBudget(plot, chart, { y }) {
   if (level === null) return;
   plot.append(
     node("line", { class: "budget", x1: 0, x2: "100%", y1: level, y2: level }),
-    node("text", { class: "wt", x: 2, y: level < ABOVE + 14 ? level + 12 : level - 4 }, `budget ${figure(chart.budget)} s`)
+    node("text", { class: "wt", x: 2, y: level + (level < ABOVE + 14 ? 12 : -4) }, `budget ${figure(chart.budget)} s`)
   );
 }
 
-function drawLines(plot, chart, view, shape_of) {
-  const { lines, height } = shape_of;
+function drawLines(plot, chart, view, form) {
+  const { lines, height } = form;
   const stretched = node("svg", {
     x: 0, y: 0, width: "100%", height, viewBox: `0 0 ${WIDE} ${height}`, preserveAspectRatio: "none", class: "ns",
   });
   // The evaluated version is drawn last, on top of its baseline.
   const order = [...lines].sort((a, b) => (a.slot === 2) - (b.slot === 2) || (a.slot === 1) - (b.slot === 1));
   const ci = !view.hidden.has("ci");
-  if (ci) for (const line of order) stretched.append(node("path", { class: `a${line.slot}`, d: area(line, shape_of) }));
+  if (ci) for (const line of order) stretched.append(node("path", { class: `a${line.slot}`, d: area(line, form) }));
   const past = view.week?.[chart.key];
-  if (past) stretched.append(node("path", { class: "l week", d: path(past, shape_of) }));
-  for (const line of order) stretched.append(node("path", { class: `l s${line.slot}`, d: path(line.values, shape_of) }));
+  if (past) stretched.append(node("path", { class: "l week", d: path(past, form) }));
+  for (const line of order) stretched.append(node("path", { class: `l s${line.slot}`, d: path(line.values, form) }));
   plot.append(stretched);
   for (const line of order) {
-    if (ci) plot.append(...whiskers(line, shape_of));
-    drawPoints(plot, line, shape_of);
+    if (ci) plot.append(...whiskers(line, form));
+    drawPoints(plot, line, form);
   }
 }
 
@@ -167,10 +174,11 @@ function drawPoints(plot, line, { y, middle, share }) {
     plot.append(shape(line.slot, middle(newest), y(line.values[newest])));
 }
 
-// Draws a chart into its box and returns its geometry, which the pointer needs.
-export function drawTrend(box, chart, view, height) {
+// Draws a chart into its box and returns its geometry, which the pointer needs. `outer` is the width of the box. It is
+// measured before the first of several charts is drawn: each measurement after a change lays out the page again.
+export function drawTrend(box, chart, view, height, outer = box.clientWidth) {
   const found = geometry(chart, view, height);
-  const width = Math.max(120, box.clientWidth - GUTTER);
+  const width = Math.max(120, outer - GUTTER);
   const plot = node("svg", { class: "chart pl", height, "aria-hidden": "true" });
   for (const tick of found.axis.ticks)
     plot.append(node("line", { class: "g", x1: 0, x2: "100%", y1: found.y(tick), y2: found.y(tick) }));

@@ -15,7 +15,8 @@ export const hiddenSeries = () => new Set(read("hide").split(",").filter(Boolean
 
 // The values of the same time last week by chart, on the scale of the charts of this page.
 async function fetchWeek(address, charts) {
-  const answer = await fetch(address, { signal: AbortSignal.timeout(DEADLINE), headers: { Accept: "application/json" } });
+  const signal = AbortSignal.timeout(DEADLINE);
+  const answer = await fetch(address, { signal, headers: { Accept: "application/json" } });
   if (!answer.ok || answer.redirected) throw new Error(`${answer.status}`);
   const past = new Map((await answer.json()).charts.map((chart) => [chart.key, chart]));
   const values = charts.flatMap((chart) => {

@@ -10,6 +10,7 @@ import { select, zoomBins, zoomOut, zoomable } from "./zoom.js";
 
 const HEIGHTS = { large: 218, small: 118 };
 const LIVE = 20000;
+const AT_ONCE = 2;
 const holder = document.getElementById("trend-charts");
 const legend = document.querySelector("[data-legend]");
 const speech = document.querySelector("[data-speech]");
@@ -21,6 +22,7 @@ let place = null;
 let pointed = null;
 let selected = null;
 let anchor = null;
+let turn = 0;
 
 // The data has ISO 8601 times; charts need milliseconds.
 function take(found) {
@@ -48,11 +50,16 @@ function figures() {
   });
 }
 
-// Charts of a folded part are drawn when it opens.
-function drawAll() {
-  for (const one of charts) {
-    one.found = one.box.clientWidth ? drawTrend(one.box, one.chart, view, HEIGHTS[one.size] ?? HEIGHTS.large) : null;
-    if (one.found) select(one, view, selected);
+// Draws a few charts at a time, so that the page responds in between. Charts of a folded part are drawn when it opens.
+async function drawAll() {
+  turn += 1;
+  const mine = turn;
+  const widths = charts.map(({ box }) => (box.closest("details.more:not([open])") ? 0 : box.clientWidth));
+  for (const [i, one] of charts.entries()) {
+    if (mine !== turn) return;
+    one.found = widths[i] ? drawTrend(one.box, one.chart, view, HEIGHTS[one.size], widths[i]) : null;
+    if (one.found && selected) select(one, view, selected);
+    if (i % AT_ONCE === AT_ONCE - 1) await new Promise((done) => { setTimeout(done); });
   }
   holder.dataset.drawn = drawn().length;
   if (place !== null) point(place, pointed);
@@ -167,8 +174,9 @@ function save(key) {
   const one = charts.find(({ chart }) => chart.key === key);
   if (!one?.found) return;
   const { first, last } = view.window;
-  const name = document.querySelector("h1").innerText.replace(/\s+/g, " ").trim();
-  saveTrend(one, `${name}, ${moment(first)} to ${moment(last)}`, `${key}-${new Date(first).toISOString().slice(0, 10)}`);
+  const name = (document.querySelector("h1 bdi") ?? document.querySelector("h1")).textContent.trim();
+  const day = new Date(first).toISOString().slice(0, 10);
+  saveTrend(one, `${name}, ${moment(first)} to ${moment(last)}`, `${key}-${day}`);
 }
 
 take(JSON.parse(document.getElementById("trend-data").textContent));

@@ -1,0 +1,1 @@
+"""Latency panels: heat map over time and breakdown by group."""
