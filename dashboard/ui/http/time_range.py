@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from urllib.parse import urlencode
 
 from django.http import QueryDict
 
@@ -104,6 +105,12 @@ class RangePicker:
     def last(self) -> datetime:
         """End of the range."""
         return clock.at_minute(self.chosen.last)
+
+    @property
+    def link(self) -> str:
+        """The query with the absolute range: it shows the same minutes to everyone, at any time."""
+        ends = (("from", f"{self.first:%Y-%m-%dT%H:%M}"), ("to", f"{self.last:%Y-%m-%dT%H:%M}"))
+        return "?" + urlencode([*self.kept, *ends])
 
 
 def read_range_preset(query: QueryDict) -> RangePreset:

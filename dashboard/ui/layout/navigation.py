@@ -10,12 +10,13 @@ from django.urls import reverse
 @dataclass(frozen=True)
 class Section:
     """One entry of the navigation. `names` are prefixes of the URL names that belong to it; `key`
-    follows `g` on the keyboard."""
+    follows `g` on the keyboard. The bar shows four entries, the account menu the others."""
 
     key: str
     label: str
     name: str
     names: tuple[str, ...]
+    in_bar: bool = True
 
 
 SECTIONS = (
@@ -25,9 +26,8 @@ SECTIONS = (
         "fleet",
         ("fleet", "model", "compare", "version", "baseline", "instance", "rank", "switch"),
     ),
-    Section("n", "Findings", "findings", ("finding",)),
     Section("a", "Alerts", "alerts", ("alert", "grades")),
-    Section("s", "Setup", "setup", ("setup", "command_key", "key_make", "channel")),
+    Section("n", "Findings", "findings", ("finding",)),
     Section(
         "e",
         "Settings",
@@ -45,9 +45,14 @@ SECTIONS = (
             "audit",
             "data",
             "budget",
+            "setup",
+            "command_key",
+            "key_make",
+            "channel",
         ),
     ),
-    Section("h", "Health", "health", ("health",)),
+    Section("s", "Setup", "setup", (), in_bar=False),
+    Section("h", "Health", "health", ("health",), in_bar=False),
 )
 
 
@@ -61,6 +66,7 @@ class NavigationLink:
     url: str
     name: str
     current: str
+    in_bar: bool
 
 
 def build_navigation(slug: str, here: str) -> list[NavigationLink]:
@@ -71,5 +77,10 @@ def build_navigation(slug: str, here: str) -> list[NavigationLink]:
 def _link(section: Section, slug: str, here: str) -> NavigationLink:
     current = "page" if here == section.name else "true" if here.startswith(section.names) else ""
     return NavigationLink(
-        section.key, section.label, reverse(section.name, args=[slug]), section.name, current
+        section.key,
+        section.label,
+        reverse(section.name, args=[slug]),
+        section.name,
+        current,
+        section.in_bar,
     )

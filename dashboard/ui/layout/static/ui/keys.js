@@ -1,4 +1,5 @@
-// Keyboard shortcuts and their sheet. Shortcuts are off in text fields, and with Ctrl, Alt or Meta.
+// Keyboard shortcuts and their sheet; an element with data-key is clicked by its key. Shortcuts are off in text
+// fields, and with Ctrl, Alt or Meta.
 "use strict";
 (() => {
   const sheet = document.getElementById("keys");
@@ -53,5 +54,9 @@
     else if (event.key === "]") range(1);
     else if (event.key === "j") row(1);
     else if (event.key === "k") row(-1);
+    else {
+      const action = document.querySelector(`main [data-key="${CSS.escape(event.key)}"]`);
+      if (action) { event.preventDefault(); action.click(); }
+    }
   });
 })();

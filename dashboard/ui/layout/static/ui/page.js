@@ -1,12 +1,23 @@
-// Closing of menus, copy buttons, help popovers, and protection from double submits.
+// Closing of menus, copy buttons, help popovers, toasts, and protection from double submits.
 "use strict";
 (() => {
   document.addEventListener("click", (event) => {
     document.querySelectorAll("details.menu[open]").forEach((menu) => {
       if (!menu.contains(event.target)) menu.open = false;
     });
-    const button = event.target.closest("[data-copy]");
+    const button = event.target.closest("[data-copy], [data-copy-link]");
     if (button) copy(button);
+  });
+  document.querySelectorAll("[data-copy-link]").forEach((button) => { button.hidden = false; });
+
+  // A message with an Undo button floats for ten seconds, unless the reader is at it.
+  document.querySelectorAll("[data-toast]").forEach((toast) => {
+    toast.classList.add("afloat");
+    const drop = () => {
+      if (toast.matches(":hover, :focus-within")) setTimeout(drop, 2000);
+      else toast.remove();
+    };
+    setTimeout(drop, 10000);
   });
 
   document.addEventListener("keydown", (event) => {
@@ -38,18 +49,29 @@
   if (here) here.parentElement.scrollLeft = here.offsetLeft + here.offsetWidth + 16 - here.parentElement.clientWidth;
 
   async function copy(button) {
-    const text = document.getElementById(button.dataset.copy).textContent;
+    const source = document.getElementById(button.dataset.copy);
+    const text = source ? source.textContent : new URL(button.dataset.copyLink, location.href).href;
     const label = button.querySelector("[data-label]");
+    const usual = label.textContent;
+    if (button.dataset.copying) return;
+    button.dataset.copying = "1";
     try {
       await navigator.clipboard.writeText(text);
       label.textContent = "Copied";
     } catch {
-      const range = document.createRange();
-      range.selectNodeContents(document.getElementById(button.dataset.copy));
-      getSelection().removeAllRanges();
-      getSelection().addRange(range);
-      label.textContent = "Press Ctrl+C";
+      if (source) select(source);
+      label.textContent = source ? "Press Ctrl+C" : "Not permitted";
     }
-    setTimeout(() => { label.textContent = "Copy"; }, 2000);
+    setTimeout(() => {
+      label.textContent = usual;
+      delete button.dataset.copying;
+    }, 2000);
+  }
+
+  function select(element) {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
   }
 })();

@@ -1,5 +1,6 @@
-// Converts every <time data-t> to the viewer's time zone, updates "3 min ago", and shows the zone in the footer.
-import { clock, dated, exact, moment, zone } from "./moments.js";
+// Converts every <time data-t> to the chosen time zone, updates "3 min ago", and lets the reader choose between UTC
+// and local time in the footer.
+import { chooseZone, chosenZone, clock, dated, exact, moment, wall, zone } from "./moments.js";
 
 const units = [[90, 1, "s"], [5400, 60, "min"], [172800, 3600, "h"], [Infinity, 86400, "days"]];
 
@@ -23,24 +24,49 @@ function writeAll(root) {
   root.querySelectorAll("text[data-at]").forEach((label) => { label.textContent = clock(new Date(label.dataset.at)); });
 }
 
-// Time fields use the viewer's time zone; forms send UTC, which all URLs use.
-const local = (text) => {
-  const at = new Date(`${text}Z`);
-  return new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
-};
+// Time fields use the chosen zone; forms send UTC, which all URLs use.
+const toField = (text) => wall(new Date(`${text}Z`)).toISOString().slice(0, 16);
+const toUtc = (text) => (chosenZone() === "utc" ? new Date(`${text}Z`) : new Date(text)).toISOString().slice(0, 16);
 document.querySelectorAll("form[data-times]").forEach((form) => {
   const fields = [...form.querySelectorAll("input[type=datetime-local]")];
-  fields.forEach((field) => { if (field.value) field.value = local(field.value); });
-  form.querySelectorAll("[data-which]").forEach((line) => {
-    line.textContent = "Your time zone. Leave the end empty for now.";
-  });
+  const given = new Map(fields.map((field) => [field, field.value]));
+  const write = () => {
+    fields.forEach((field) => { if (given.get(field)) field.value = toField(given.get(field)); });
+    form.querySelectorAll("[data-which]").forEach((line) => {
+      line.textContent = `${chosenZone() === "utc" ? "UTC" : "Your time zone"}. Leave the end empty for now.`;
+    });
+  };
+  write();
+  fields.forEach((field) => field.addEventListener("change", () => {
+    given.set(field, field.value ? toUtc(field.value) : "");
+  }));
+  document.addEventListener("cw:zone", write);
   form.addEventListener("formdata", (event) => fields.forEach((field) => {
-    if (field.value) event.formData.set(field.name, new Date(field.value).toISOString().slice(0, 16));
+    if (field.value) event.formData.set(field.name, toUtc(field.value));
     else event.formData.delete(field.name);
   }));
 });
 
+function showZone() {
+  document.querySelectorAll("[data-zone]").forEach((element) => { element.textContent = `Times: ${zone()}`; });
+  document.querySelectorAll("[data-zones] button").forEach((button) => {
+    button.setAttribute("aria-pressed", String(button.value === chosenZone()));
+  });
+}
+
+document.querySelectorAll("[data-zones]").forEach((group) => {
+  group.hidden = false;
+  group.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    chooseZone(button.value);
+    showZone();
+    writeAll(document);
+    document.dispatchEvent(new CustomEvent("cw:zone")); // charts draw their axes again
+  });
+});
+
 writeAll(document);
-document.querySelectorAll("[data-zone]").forEach((element) => { element.textContent = `Times: ${zone()}`; });
+showZone();
 document.addEventListener("htmx:afterSwap", (event) => writeAll(event.target.parentElement || document));
 setInterval(() => { if (!document.hidden) writeAll(document); }, 5000);
