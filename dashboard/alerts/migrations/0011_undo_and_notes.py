@@ -4,15 +4,37 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('alerts', '0010_plain_labels'),
+        ("alerts", "0010_plain_labels"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='alertevent',
-            name='kind',
-            field=models.CharField(choices=[('opened', 'Opened'), ('verdict', 'Verdict changed'), ('evidence', 'More evidence'), ('acknowledged', 'Acknowledged'), ('snoozed', 'Snoozed'), ('reopened', 'Reopened'), ('resolved', 'Resolved'), ('dismissed', 'False positive'), ('undone', 'Undone'), ('note', 'Note'), ('delivered', 'Delivered'), ('failed', 'Not delivered'), ('grouped', 'Related alerts'), ('repeated', 'Reminder sent'), ('escalated', 'Escalated'), ('rollback_seen', 'Rolled back'), ('level_back', 'Recovered'), ('level_not_back', 'Not recovered'), ('level_unknown', 'Recovery unknown')], max_length=32),
+            model_name="alertevent",
+            name="kind",
+            field=models.CharField(
+                choices=[
+                    ("opened", "Opened"),
+                    ("verdict", "Verdict changed"),
+                    ("evidence", "More evidence"),
+                    ("acknowledged", "Acknowledged"),
+                    ("snoozed", "Snoozed"),
+                    ("reopened", "Reopened"),
+                    ("resolved", "Resolved"),
+                    ("dismissed", "False positive"),
+                    ("undone", "Undone"),
+                    ("note", "Note"),
+                    ("delivered", "Delivered"),
+                    ("failed", "Not delivered"),
+                    ("grouped", "Related alerts"),
+                    ("repeated", "Reminder sent"),
+                    ("escalated", "Escalated"),
+                    ("rollback_seen", "Rolled back"),
+                    ("level_back", "Recovered"),
+                    ("level_not_back", "Not recovered"),
+                    ("level_unknown", "Recovery unknown"),
+                ],
+                max_length=32,
+            ),
         ),
     ]

@@ -64,9 +64,7 @@ def alert_resolve(*, alert: Alert, user: User, note: str = "", address: str | No
     return held
 
 
-def alert_dismiss(
-    *, alert: Alert, user: User, note: str = "", address: str | None = None
-) -> Alert:
+def alert_dismiss(*, alert: Alert, user: User, note: str = "", address: str | None = None) -> Alert:
     """Marks the alert as a false positive. The deployment opens another alert only if it gets
     worse."""
     with change_alert(alert, user, "alert.dismiss", note, address) as held:

@@ -209,6 +209,7 @@ LINES: dict[str, Line] = {
     "audit_csv": look("admins"),
     # Actions in a project.
     "alert_act": act("operators"),
+    "alerts_act": act("operators"),
     "baseline_set": act("operators"),
     "baseline_end": act("operators"),
     "version_budgets": act("operators"),
