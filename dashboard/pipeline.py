@@ -11,7 +11,7 @@
     receipts   -> switch    -> kill-switch commands in the answers to reports
     deliveries -> deliver   -> Slack, webhooks
     verdicts   -> learn     -> variation of healthy instances, for the next day's verdicts
-    requests   -> preview   -> error rates and detectable change of edited settings
+    requests   -> preview   -> error rates, detectable change and past verdicts of edited settings
 
 A stage passes rows to the next stage. A finished stage nudges the next stage by its task name; a
 lost nudge costs one interval, never data. The workers send each stage's task when its slot begins

@@ -94,17 +94,24 @@ def choose_runbook_kind(metrics: Sequence[str]) -> RunbookKind:
 
 
 def build_runbook_steps(kind: RunbookKind, facts: RunbookFacts) -> list[RunbookStep]:
-    """The steps of a runbook; the owners' text comes first, in the step that it belongs to or as a
-    step of its own."""
+    """The steps of a runbook; the owners' text comes first, in the step that routes traffic back or
+    as a step of its own. Silence has no version to leave, so their text does not apply."""
     steps = _BUILDERS[kind](facts)
-    if not (facts.written or facts.address):
+    if kind == "silence" or not (facts.written or facts.address):
         return steps
-    own = {"written": facts.written, "address": facts.address}
-    for place, step in enumerate(steps):
-        if step.title == _route_back(facts).title:
-            mine = replace(step, **own, command="" if facts.written else step.command)
-            return [mine, *steps[:place], *steps[place + 1 :]]
-    return [RunbookStep("Follow the owners’ runbook", **own), *steps]
+    route = _route_back(facts)
+    if route in steps:
+        command = "" if facts.written else route.command
+        own = replace(
+            route,
+            text=_moved(facts) if facts.written else route.text,
+            command=command,
+            written=facts.written,
+            address=facts.address,
+        )
+        return [own, *(step for step in steps if step != route)]
+    own = RunbookStep("Follow the owners’ runbook", written=facts.written, address=facts.address)
+    return [own, *steps]
 
 
 def _workload(facts: RunbookFacts) -> str:
@@ -112,14 +119,17 @@ def _workload(facts: RunbookFacts) -> str:
 
 
 def _route_back(facts: RunbookFacts) -> RunbookStep:
-    to = facts.baseline or "the previous version"
-    text = f"{facts.moved}. " if facts.moved else ""
+    assumed = "The command assumes a Kubernetes deployment named after the model."
     return RunbookStep(
-        f"Route traffic back to {to}",
-        f"{text}The command assumes a Kubernetes deployment named after the model.",
+        f"Route traffic back to {facts.baseline or 'the previous version'}",
+        " ".join(filter(None, (_moved(facts), assumed))),
         f"kubectl rollout undo {_workload(facts)}",
         done=facts.rolled_back,
     )
+
+
+def _moved(facts: RunbookFacts) -> str:
+    return f"{facts.moved}." if facts.moved else ""
 
 
 def _decide(facts: RunbookFacts) -> RunbookStep:
@@ -213,9 +223,8 @@ def _cold_start(facts: RunbookFacts) -> list[RunbookStep]:
         "Instances of the earlier version keep serving while new instances compile.",
         f"kubectl rollout pause {_workload(facts)}",
     )
-    return [pause, *_cache_steps(facts), *([] if facts.roll_back else [_decide(facts)])] + (
-        [_route_back(facts)]
-    )
+    decide = [] if facts.roll_back else [_decide(facts)]
+    return [pause, *_cache_steps(facts), *decide, _route_back(facts)]
 
 
 def _cache_steps(facts: RunbookFacts) -> list[RunbookStep]:
@@ -273,7 +282,7 @@ def _parity(facts: RunbookFacts) -> list[RunbookStep]:
     )
     minify = RunbookStep(
         "Find the smallest graph that is wrong",
-        "Run the failing batch with these variables. torch writes a program that repeats the fault.",
+        "Run the failing batch with these variables. torch writes a program with the fault.",
         "export TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=4",
         page="parity",
     )

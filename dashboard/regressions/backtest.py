@@ -84,30 +84,37 @@ def backtest_deployments(
     deployments are counted by reason.
     """
     stop = time.monotonic() + seconds if seconds is not None else None
-    now_minute = closed_minute(clock.unix()) + 1
-    kept_from = find_first_kept_instance_minute(project=project, now=now_minute * 60)
     found = BacktestResult(since_minute)
-    for deployment in _query_deployments(project, since_minute, model):
-        if deployment.started_minute < kept_from:
-            found.left_out[REASON_DROPPED] += 1
-            continue
+    for deployment in query_backtest_deployments(project, since_minute, model):
         if stop is not None and time.monotonic() >= stop:
             found.left_out[REASON_TIME_LIMIT] += 1
             continue
-        baseline, until = _baseline(deployment), _find_end_minute(deployment, now_minute, minutes)
-        then = _worst(_list_past_kinds(deployment, until))
-        if baseline is None or not then:
-            found.left_out[REASON_NO_BASELINE if baseline is None else REASON_NEVER_JUDGED] += 1
-            continue
-        found.lines.append(
-            _backtest_deployment(
-                deployment, baseline, then, settings_of(deployment.model_id), until
-            )
-        )
+        line = backtest_deployment(deployment, settings_of=settings_of, minutes=minutes)
+        if isinstance(line, BacktestRow):
+            found.lines.append(line)
+        else:
+            found.left_out[line] += 1
     return found
 
 
-def _query_deployments(
+def backtest_deployment(
+    deployment: Deployment, *, settings_of: Callable[[int], Settings], minutes: int | None = None
+) -> BacktestRow | str:
+    """One deployment evaluated again, or the reason why it is skipped."""
+    now_minute = closed_minute(clock.unix()) + 1
+    kept_from = find_first_kept_instance_minute(project=deployment.project, now=now_minute * 60)
+    if deployment.started_minute < kept_from:
+        return REASON_DROPPED
+    baseline, until = _baseline(deployment), _find_end_minute(deployment, now_minute, minutes)
+    if baseline is None:
+        return REASON_NO_BASELINE
+    then = _worst(_list_past_kinds(deployment, until))
+    if not then:
+        return REASON_NEVER_JUDGED
+    return _evaluate(deployment, baseline, then, settings_of(deployment.model_id), until)
+
+
+def query_backtest_deployments(
     project: Project, since_minute: int, model: WatchedModel | None
 ) -> QuerySet[Deployment]:
     """Deployments that ran since a minute, newest first."""
@@ -165,7 +172,7 @@ def _worst(kinds: Iterable[str]) -> str:
     return str(max(known, key=VERDICTS_BY_CLAIM.index)) if known else ""
 
 
-def _backtest_deployment(
+def _evaluate(
     deployment: Deployment, baseline: Deployment, then: str, settings: Settings, until: int
 ) -> BacktestRow:
     comparison = replay_comparison(

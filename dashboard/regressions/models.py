@@ -185,6 +185,44 @@ class PlaceboPreview(models.Model):
         ]
 
 
+class SettingsBacktest(models.Model):
+    """The verdicts that a choice of settings would have given in the last days: requested on the
+    Detection page, computed by the workers deployment by deployment."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    model = models.ForeignKey(
+        WatchedModel,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="None: for every model.",
+    )
+    values = models.JSONField(
+        default=dict, help_text="The choices of this layer, as in JudgingChoice.values."
+    )
+    deployments = models.JSONField(
+        null=True, help_text="IDs of the deployments to evaluate, newest first."
+    )
+    done = models.IntegerField(default=0, help_text="Number of deployments that are finished.")
+    evaluated = models.IntegerField(default=0)
+    left_out = models.JSONField(default=dict, help_text="Number of skipped deployments by reason.")
+    changes = models.JSONField(default=list, help_text="The deployments whose verdict changes.")
+    requested_at = models.DateTimeField()
+    requested_by_name = models.CharField(max_length=150)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "settings_backtest"
+        indexes = [
+            models.Index(fields=["project", "model", "-requested_at"], name="backtest_by_request"),
+            models.Index(
+                fields=["requested_at"],
+                condition=models.Q(finished_at=None),
+                name="backtest_unfinished",
+            ),
+        ]
+
+
 class HealthyPair(models.Model):
     """The learned sums of a pair of versions: replayed once, pooled with the other pairs each
     night. A pair with a bad verdict teaches only its warm-up."""

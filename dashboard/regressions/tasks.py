@@ -8,6 +8,7 @@ from dashboard.pipeline import stage_interval_s
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.placebo_preview import previews_compute
 from dashboard.regressions.rank_monitor import ranks_watch
+from dashboard.regressions.settings_backtest import backtests_compute
 from dashboard.regressions.variance_learning import variances_learn
 
 JUDGE_BUDGET_S = 1.0
@@ -46,11 +47,15 @@ def learn(swept: bool = False) -> None:
 
 @shared_task(name="dashboard.regressions.tasks.preview")
 def preview(swept: bool = False) -> None:
-    """Judges placebo pairs for the previews that people requested."""
+    """Judges placebo pairs and past deployments for the settings that people try."""
     job_run(name="preview", interval=stage_interval_s("preview"), job=_preview, nudged=not swept)
 
 
 def _preview() -> int:
-    return previews_compute(
-        seconds=PREVIEW_BUDGET_S, unfinished=lambda: nudge("dashboard.regressions.tasks.preview")
+    def again() -> None:
+        nudge("dashboard.regressions.tasks.preview")
+
+    return sum(
+        compute(seconds=PREVIEW_BUDGET_S / 2, unfinished=again)
+        for compute in (previews_compute, backtests_compute)
     )

@@ -25,6 +25,7 @@ from dashboard.ui.pages.ranks import views as ranks
 from dashboard.ui.pages.search import views as search
 from dashboard.ui.pages.settings.detection import views as judging
 from dashboard.ui.pages.settings.notifications import views as rules
+from dashboard.ui.pages.settings.notifications import views_channels as channels
 from dashboard.ui.pages.settings.runbooks import views as runbooks
 from dashboard.ui.pages.setup import views as setup
 from dashboard.ui.pages.version import views as version
@@ -90,6 +91,11 @@ urlpatterns: list[URLPattern] = [
         "p/<slug:slug>/models/<int:model_id>/baseline/<int:choice_id>/end/",
         baseline.baseline_end,
         name="baseline_end",
+    ),
+    path(
+        "p/<slug:slug>/models/<int:model_id>/baseline/<int:choice_id>/undo/",
+        baseline.baseline_undo,
+        name="baseline_undo",
     ),
     path("p/<slug:slug>/models/<int:model_id>/compare", compare.compare, name="compare"),
     path(
@@ -178,6 +184,11 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/settings/judging/save/", judging.detection_save, name="judging_save"),
     path("p/<slug:slug>/settings/judging/try/", judging.detection_backtest, name="judging_try"),
     path(
+        "p/<slug:slug>/settings/judging/try/state/",
+        judging.detection_backtest_state,
+        name="judging_try_state",
+    ),
+    path(
         "p/<slug:slug>/settings/judging/measure/", judging.detection_measure, name="judging_measure"
     ),
     path(
@@ -213,18 +224,22 @@ urlpatterns: list[URLPattern] = [
         rules.channel_redeliver,
         name="rule_replay_all",
     ),
+    path("p/<slug:slug>/settings/messages/channels/", channels.channels, name="channels"),
+    path(
+        "p/<slug:slug>/settings/messages/channels/add/",
+        channels.channel_make,
+        name="channel_make",
+    ),
+    path(
+        "p/<slug:slug>/settings/messages/channels/<int:channel_id>/<slug:action>/",
+        channels.channel_act,
+        name="channel_act",
+    ),
     path("p/<slug:slug>/settings/guides/", runbooks.runbooks, name="guides"),
     path("p/<slug:slug>/settings/guides/save/", runbooks.runbook_save, name="guide_save"),
     path("p/<slug:slug>/setup/", setup.setup, name="setup"),
     path("p/<slug:slug>/setup/arrival/", setup.setup_arrival, name="setup_arrival"),
     path("p/<slug:slug>/setup/keys/", setup.setup_keys, name="setup_keys"),
-    path("p/<slug:slug>/setup/channels/", setup.setup_channels, name="setup_channels"),
-    path("p/<slug:slug>/setup/channels/add/", setup.channel_make, name="channel_make"),
-    path(
-        "p/<slug:slug>/setup/channels/<int:channel_id>/<slug:action>/",
-        setup.channel_act,
-        name="channel_act",
-    ),
     path("p/<slug:slug>/setup/command-key/", kill_switch.command_key_new, name="command_key_new"),
     path("p/<slug:slug>/setup/keys/add/", setup.key_make, name="key_make"),
 ]

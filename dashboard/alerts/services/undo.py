@@ -38,13 +38,14 @@ def alert_undo(*, alert: Alert, user: User, address: str | None = None) -> Alert
             "deployment__model", "deployment__version", "project", "verdict"
         ).get(pk=alert.pk)
         entry = _find_action(held, user)
+        before: Mapping[str, Any] = entry.before or {}
         current = describe_state(held)
         if held.state == AlertState.RESOLVED and _has_open_twin(held):
             raise AlertActionError(
                 "", f"A-{held.number} cannot be reopened: a newer alert of this version is open."
             )
         closed = held.state == AlertState.RESOLVED
-        _restore(held, entry.before)
+        _restore(held, before)
         held.save()
         event = event_add(
             alert=held,
@@ -120,7 +121,8 @@ def _find_action(alert: Alert, user: User) -> AuditEntry:
     )
     if entry is None or entry.action not in ACTIONS or entry.actor_id != user.pk:
         raise AlertActionError("", f"A-{alert.number} has no action of yours to undo.")
-    after = {name: entry.after.get(name) for name in describe_state(alert)}
+    known: Mapping[str, Any] = entry.after or {}
+    after = {name: known.get(name) for name in describe_state(alert)}
     if after != describe_state(alert):
         raise AlertActionError("", f"A-{alert.number} has changed since; nothing was undone.")
     return entry
@@ -134,7 +136,7 @@ def _has_open_twin(alert: Alert) -> bool:
 def _restore(alert: Alert, before: Mapping[str, Any]) -> None:
     """Sets the fields that `describe_state` recorded."""
     owner = before.get("owner")
-    alert.state, alert.outcome = before["state"], before["outcome"]
+    alert.state, alert.outcome = before.get("state", alert.state), before.get("outcome", "")
     alert.owner = User.objects.filter(pk=owner).first() if owner else None
     alert.acknowledged_at = _parse(before.get("acknowledged_at"))
     alert.snoozed_until = _parse(before.get("snoozed_until"))

@@ -12,7 +12,7 @@ from dashboard.common import clock
 from dashboard.vocabulary.numbers import significant
 
 WIDTH, HEIGHT, TOP, BOTTOM = 1000.0, 260.0, 18.0, 240.0
-LABEL_HEIGHT = 14.0
+LABEL_HEIGHT, LABEL_PERCENT = 14.0, 14.0
 MIN_BAND_PERCENT = 0.4
 BAND_RATIO = 0.05
 TIME_PLACES = (1, 3, 5, 7)
@@ -90,6 +90,17 @@ class PlacedEnd:
 
 
 @dataclass(frozen=True)
+class PlacedOnset:
+    """The time of the regression: left edge, width and start; near the right edge of the chart the
+    label is on the left of the start."""
+
+    x: str
+    width: str
+    at: datetime
+    left: bool
+
+
+@dataclass(frozen=True)
 class DrivingChart:
     """The data of the template `ui/alerts/driving_chart.html`."""
 
@@ -103,8 +114,7 @@ class DrivingChart:
     dots: list[tuple[int, str, str]]
     ends: list[PlacedEnd]
     marks: list[PlacedMark]
-    onset: tuple[str, str, datetime] | None
-    """Left edge and width of the time of the regression, and its start."""
+    onset: PlacedOnset | None
     band: tuple[str, str] | None
     """The level to recover, with 5% on both sides."""
 
@@ -280,8 +290,8 @@ def _place_marks(marks: Iterable[ChartMark], span: ChartSpan) -> list[PlacedMark
     taken: list[tuple[float, float]] = []
     for one in sorted(inside, key=lambda mark: (mark.kind == "deployment", mark.minute)):
         x = span.x(one.minute)
-        left = x > 70 or (one.kind == "deployment" and x > 22)
-        room = (x - 22, x) if left else (x, x + 22)
+        left = x > 70 or (one.kind == "deployment" and x > LABEL_PERCENT)
+        room = (x - LABEL_PERCENT, x) if left else (x, x + LABEL_PERCENT)
         free = all(room[1] <= low or high <= room[0] for low, high in taken)
         named = free and not (one.kind == "watch" and worst)
         if named:
@@ -291,14 +301,13 @@ def _place_marks(marks: Iterable[ChartMark], span: ChartSpan) -> list[PlacedMark
     return placed
 
 
-def _place_onset(
-    span: ChartSpan, onset: int | None, until: int | None
-) -> tuple[str, str, datetime] | None:
+def _place_onset(span: ChartSpan, onset: int | None, until: int | None) -> PlacedOnset | None:
     if onset is None or not span.start <= onset <= span.end:
         return None
     left, right = span.x(onset), span.x(until) if until is not None else 100.0
     width = max(right - left, MIN_BAND_PERCENT)
-    return f"{min(left, 100 - width):.2f}", f"{width:.2f}", clock.at_minute(onset)
+    x = min(left, 100 - width)
+    return PlacedOnset(f"{x:.2f}", f"{width:.2f}", clock.at_minute(onset), x > 100 - LABEL_PERCENT)
 
 
 def _place_times(span: ChartSpan) -> list[PlacedLabel]:

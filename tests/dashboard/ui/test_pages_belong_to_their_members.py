@@ -18,7 +18,7 @@ from tests.dashboard.ui import stories
 MESSAGES = "settings/messages/"
 ADMIN_ONLY = (
     "setup/keys/add/",
-    "setup/channels/add/",
+    "settings/messages/channels/add/",
     "setup/command-key/",
     "settings/judging/save/",
     "settings/judging/try/",
@@ -50,7 +50,7 @@ def pages(alert: Alert) -> list[str]:
         f"/p/ranking/settings/judging/?model={alert.deployment.model_id}",
         "/p/ranking/setup/",
         "/p/ranking/setup/arrival/",
-        "/p/ranking/setup/channels/",
+        "/p/ranking/settings/messages/channels/",
         "/p/ranking/setup/keys/",
     ]
 
@@ -70,7 +70,7 @@ def acts(alert: Alert) -> list[str]:
         f"/p/ranking/models/{alert.deployment.model_id}/switch/begin/",
         f"/p/ranking/models/{alert.deployment.model_id}/switch/1/end/",
         *(f"/p/ranking/{part}" for part in (*ADMIN_ONLY, *OPERATORS_TOO)),
-        f"/p/ranking/setup/channels/{channel.pk}/test/",
+        f"/p/ranking/settings/messages/channels/{channel.pk}/test/",
     ]
 
 
@@ -141,11 +141,11 @@ def test_rotating_a_signing_secret_requires_reauthentication(
     )
     late, act = (
         sign_in(client, user, ago=REAUTHENTICATION_VALID_S + 5.0),
-        f"/p/ranking/setup/channels/{channel.pk}",
+        f"/p/ranking/settings/messages/channels/{channel.pk}",
     )
     assert late.post(f"{act}/rotate/").headers["Location"].startswith("/accounts/reauthenticate/")
     assert Channel.objects.get(pk=channel.pk).secret == channel.secret
-    assert late.post(f"{act}/disable/").headers["Location"] == "/p/ranking/setup/"
+    assert late.post(f"{act}/disable/").headers["Location"] == "/p/ranking/settings/messages/"
 
 
 def test_budgets_are_not_set_through_a_version_of_another_model(

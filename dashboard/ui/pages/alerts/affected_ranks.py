@@ -51,6 +51,8 @@ class AlertRanks:
     odd: RankRow | None
     pid: int | None
     frame: str
+    since: datetime
+    """When the ranks diverged."""
     matrix: RankMatrix | None = None
 
     @property
@@ -137,6 +139,7 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
             (one.pid for one in instances if odd and one.instance_id == odd.instance_id), None
         ),
         frame=fact.about,
+        since=since,
         matrix=build_rank_matrix(
             instances,
             compiled,

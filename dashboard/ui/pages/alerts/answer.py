@@ -48,21 +48,22 @@ class Answer:
 
 def build_answer(page: AlertData, traffic: Traffic, ranks: AlertRanks | None) -> Answer:
     """The strip of an alert."""
-    since, detail = _since(page)
+    since, detail = _since(page, ranks)
     if page.alert.cause in AlertCause.SILENT:
         return Answer(since, detail, _silent_impact(page), _COUNT, _SILENT_CAUSE)
     change, fact = _leading(page)
+    affected = _find_affected(page, fact)
     named_ranks = ranks if ranks is not None and change is None else None
     return Answer(
         since,
         detail,
-        _ranks_impact(named_ranks) if named_ranks else _impact(page, traffic, change, fact),
+        _ranks_impact(named_ranks) if named_ranks else _impact(page, traffic, affected),
         _confidence(page, change, fact),
-        _cause(page, change, fact, ranks),
+        _cause(page, change is None, fact, affected, ranks),
     )
 
 
-def _since(page: AlertData) -> tuple[datetime, str]:
+def _since(page: AlertData, ranks: AlertRanks | None) -> tuple[datetime, str]:
     """The start of the regression, and its distance from the deployment."""
     alert = page.alert
     if alert.cause in AlertCause.SILENT:
@@ -70,6 +71,8 @@ def _since(page: AlertData) -> tuple[datetime, str]:
     onset, bad = find_onset(page), page.bad
     minute = onset[0] if onset else bad.since_minute if bad else None
     since = clock.at_minute(minute) if minute is not None else alert.opened_at
+    if ranks is not None and not onset:
+        since = ranks.since
     deployed = clock.at_minute(alert.deployment.started_minute)
     late = (since - deployed).total_seconds()
     version = alert.deployment.version.name
@@ -104,28 +107,29 @@ def _leading(page: AlertData) -> tuple[Change | None, StoredFact | None]:
     return (regressed[0], fact) if regressed else (None, fact)
 
 
-def _impact(
-    page: AlertData, traffic: Traffic, change: Change | None, fact: StoredFact | None
-) -> Fact:
+def _find_affected(page: AlertData, fact: StoredFact | None) -> tuple[int, int]:
+    """Affected instances of the version, and its evaluated instances; 0 if not counted. A fact
+    names its instances, and a share of calls counts them."""
+    changes = read_changes(page.bad.evidence) if page.bad else []
+    counted = [one for one in changes if one.regressed and one.judged]
+    whole = max((one.candidate_instances or 0 for one in counted), default=0)
+    named = len(fact.instances or ()) if fact is not None else 0
+    shares = [one.affected_instances or 0 for one in counted]
+    return max([named, *shares]), whole
+
+
+def _impact(page: AlertData, traffic: Traffic, affected: tuple[int, int]) -> Fact:
     """Instances, share of traffic and calls; for an ended version the counts of the evidence."""
-    affected = _count_affected(change, fact)
-    if page.alert.state == AlertState.RESOLVED or not traffic.instances:
-        known = change.candidate_instances if change else None
-        count = affected or known or (len(fact.instances or ()) if fact else 0)
+    if page.alert.state == AlertState.RESOLVED or not traffic.own_instances:
+        count = affected[0] or affected[1]
         text = numbers.plural(count, "instance") if count else "Not known"
         return Fact(text, "" if page.alert.state == AlertState.RESOLVED else "no report now")
-    own = f"{numbers.number(affected or traffic.own_instances)} of "
-    text = f"{own}{numbers.plural(traffic.instances, 'instance')}"
+    own = min(affected[0] or traffic.own_instances, traffic.own_instances)
+    text = f"{numbers.number(own)} of {numbers.plural(traffic.instances, 'instance')}"
     if traffic.share is None:
         return Fact(text, "no calls in the last minutes")
     calls = f"{numbers.number(traffic.per_second)} calls/s"
     return Fact(text, f"{numbers.percent(traffic.share)} of traffic, {calls}")
-
-
-def _count_affected(change: Change | None, fact: StoredFact | None) -> int:
-    if change is not None and change.affected_instances is not None:
-        return change.affected_instances
-    return len(fact.instances or ()) if fact is not None and change is None else 0
 
 
 def _ranks_impact(ranks: AlertRanks) -> Fact:
@@ -151,37 +155,44 @@ def _confidence(page: AlertData, change: Change | None, fact: StoredFact | None)
 
 
 def _cause(
-    page: AlertData, change: Change | None, fact: StoredFact | None, ranks: AlertRanks | None
+    page: AlertData,
+    observed: bool,
+    fact: StoredFact | None,
+    affected: tuple[int, int],
+    ranks: AlertRanks | None,
 ) -> Fact:
-    """The cause with its guard, and whether it is confirmed; without one, the next step."""
+    """The cause with its guard, and whether it is confirmed; without one, the next step. `observed`:
+    the alert is about a fact, not about a change."""
     cause = find_cause(page)
     if cause:
         found = _WITH_REASON.match(cause)
         what, _, rest = cause.partition("; ")
         if found:
-            what, reason = found["what"], found["reason"][:MAX_REASON_CHARS]
-            return Fact(capitalize(what), _confirmed(change, fact), reason, "compiles")
-        detail = " ".join(filter(None, (capitalize(rest), _confirmed(change, fact))))
-        return Fact(capitalize(what.removesuffix(".")), detail, page="compiles")
+            reason = found["reason"][:MAX_REASON_CHARS]
+            return Fact(_begin(found["what"]), _confirmed(affected), reason, "compiles")
+        detail = " ".join(filter(None, (_begin(rest), _confirmed(affected))))
+        return Fact(_begin(what.removesuffix(".")), detail, page="compiles")
     if ranks is not None and ranks.frame:
         odd = f"Confirmed on rank {ranks.odd.rank}." if ranks.odd else "Confirmed."
         return Fact(f"`{ranks.frame}` was compiled differently", odd, page="ranks")
-    if fact is not None and change is None:
+    if fact is not None and observed:
         about = f" in `{fact.about}`" if fact.about else ""
         text = f"{find_metric(fact.kind).name}{about}"
-        return Fact(text, _confirmed(None, fact), fact.why[:MAX_REASON_CHARS], "findings")
+        return Fact(text, _confirmed(affected), fact.why[:MAX_REASON_CHARS], "findings")
     return Fact("Unknown", "Next step: find what differs between the instances.", page="differs")
 
 
-def _confirmed(change: Change | None, fact: StoredFact | None) -> str:
-    if fact is not None and fact.instances:
-        whole = change.candidate_instances if change else None
-        of = f" of {whole}" if whole else ""
-        count = len(fact.instances)
-        return f"Confirmed on {count}{of} instance{'' if (whole or count) == 1 else 's'}."
-    if change is not None and change.affected_said:
-        return f"Confirmed on {change.affected_said}."
-    return "Not confirmed: the most frequent reason."
+def _begin(text: str) -> str:
+    """The text as a sentence, unless it begins with a name of the job's code."""
+    return capitalize(text) if text.partition(" ")[0].isalpha() and " " in text else text
+
+
+def _confirmed(affected: tuple[int, int]) -> str:
+    count, whole = affected
+    if not count:
+        return "Not confirmed: the most frequent reason."
+    of = f" of {whole}" if whole >= count else ""
+    return f"Confirmed on {count}{of} instance{'' if (whole or count) == 1 else 's'}."
 
 
 _COUNT = Fact("Confirmed", "Counted, not an estimate.")

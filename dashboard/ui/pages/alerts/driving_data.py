@@ -1,5 +1,5 @@
-"""Values of the driving chart: the metrics that led to the alert, for both versions, with the current
-traffic and instances of the model."""
+"""Values of the driving chart: the metrics that led to the alert, for both versions, with
+current traffic and instances of the model."""
 
 from __future__ import annotations
 

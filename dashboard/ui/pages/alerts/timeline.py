@@ -100,9 +100,11 @@ class SentMessage:
 
 
 def build_timeline(page: AlertData) -> list[TimelineEvent]:
-    """Entries, newest first; the deployment itself is the oldest entry."""
+    """Entries, newest first; the deployment itself is the oldest entry. The evidence of the page is
+    not repeated."""
     deployed = clock.at_minute(page.alert.deployment.started_minute)
-    lines = [_moment(event, page.alert) for event in page.events]
+    shown = page.bad.pk if page.bad else None
+    lines = [_moment(event, page.alert, shown) for event in page.events]
     version = page.alert.deployment.version.name
     first = TimelineEvent(
         deployed,
@@ -216,7 +218,7 @@ def fill_runbook_url(page: AlertData) -> str:
     return address if address.startswith(("https://", "http://")) else ""
 
 
-def _moment(event: AlertEvent, alert: Alert) -> TimelineEvent:
+def _moment(event: AlertEvent, alert: Alert, shown_verdict: int | None) -> TimelineEvent:
     kind = EventKind(event.kind) if event.kind in EventKind.values else EventKind.EVIDENCE
     mark, pin = _MARKS.get(kind, ("not_enough_data", ""))
     head, quoted = _HEADS.get(kind, ""), False
@@ -238,7 +240,7 @@ def _moment(event: AlertEvent, alert: Alert) -> TimelineEvent:
         head = f"{event.actor_name} snoozed the alert."
     shown = (
         build_change_rows(event.verdict.evidence, event.verdict.kind)
-        if event.verdict and kind in _WITH_EVIDENCE
+        if event.verdict and kind in _WITH_EVIDENCE and event.verdict.pk != shown_verdict
         else []
     )
     timed = alert.cause == AlertCause.REGRESSION and kind in (
@@ -247,7 +249,7 @@ def _moment(event: AlertEvent, alert: Alert) -> TimelineEvent:
         EventKind.ROLLBACK_SEEN,
     )
     later = f"after {format_delay(alert, event.at)}" if timed else ""
-    known = event.verdict.evidence if event.verdict and kind in _WITH_EVIDENCE else None
+    known = event.verdict.evidence if event.verdict and shown else None
     certain = fact_lines(known, sentence=event.text)
     return TimelineEvent(
         event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later, certain=certain

@@ -1,13 +1,12 @@
-"""Data of the Setup page: keys, channels with their latest notification, and the first report."""
+"""Data of the Setup page: keys and the first report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 
-from dashboard.alerts.models import Channel, Delivery
 from dashboard.common import clock
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.names import process_name
@@ -67,13 +66,3 @@ def read_arrival(*, project: Project) -> Arrival:
 def query_ingest_keys(*, project: Project) -> QuerySet[Key]:
     """Active keys that send reports; Settings lists the other keys."""
     return list_live_keys(project).filter(kind="ing").select_related("created_by")
-
-
-def list_channels_with_last_delivery(*, project: Project) -> list[tuple[Channel, Delivery | None]]:
-    """Channels in order of creation, each with its latest notification."""
-    newest = Delivery.objects.filter(channel=OuterRef("pk")).order_by("-pk").values("pk")[:1]
-    channels = list(
-        for_project(Channel, project).annotate(newest=Subquery(newest)).order_by("created_at", "pk")
-    )
-    last = Delivery.objects.in_bulk([channel.newest for channel in channels if channel.newest])
-    return [(channel, last.get(channel.newest)) for channel in channels]

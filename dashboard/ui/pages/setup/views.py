@@ -1,38 +1,22 @@
-"""The Setup page: key, snippets, first report, and notification channels."""
+"""The Setup page: checklist, key, snippets, first report and kill switch."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.conf import settings
-from django.contrib import messages
-from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpResponse
+from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.accounts.reauthentication import require_reauthentication
-from dashboard.alerts.channels import list_channel_kinds
-from dashboard.alerts.models import Channel
-from dashboard.alerts.services import (
-    ChannelError,
-    channel_create,
-    channel_disable,
-    channel_enable,
-    channel_rotate_secret,
-    channel_test,
-)
 from dashboard.projects.command_key import list_public_keys
 from dashboard.projects.models import Role
-from dashboard.projects.selectors import for_project
 from dashboard.projects.services import key_create
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
-from dashboard.ui.pages.setup.queries import (
-    list_channels_with_last_delivery,
-    query_ingest_keys,
-    read_arrival,
-)
+from dashboard.ui.pages.setup.checklist import read_checklist
+from dashboard.ui.pages.setup.queries import query_ingest_keys, read_arrival
 from dashboard.ui.pages.setup.snippets import (
     format_command_environment,
     format_environment,
@@ -63,13 +47,6 @@ def setup_keys(request: ProjectRequest) -> HttpResponse:
     return fragment_response(request, _keys(request))
 
 
-@require_safe
-@project_page()
-def setup_channels(request: ProjectRequest) -> HttpResponse:
-    """The channels with the result of their last notification. The page polls them after a test."""
-    return fragment_response(request, _channels(request))
-
-
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def key_make(request: ProjectRequest) -> HttpResponse:
@@ -80,60 +57,6 @@ def key_make(request: ProjectRequest) -> HttpResponse:
         project=request.project, kind=INGEST_KIND, name=name, actor=request.user, address=address
     )
     return setup_answer(request, made=text)
-
-
-@require_POST
-@project_page(Role.ADMIN, sure=True)
-def channel_make(request: ProjectRequest) -> HttpResponse:
-    """Adds a channel, or reports the invalid field. The signing secret of a webhook is shown only
-    once, in the response."""
-    given = {field: request.POST.get(field, "").strip() for field in ("kind", "name", "address")}
-    try:
-        channel = channel_create(
-            project=request.project,
-            user=request.user,
-            client=request.META.get("REMOTE_ADDR"),
-            **given,
-        )
-    except ChannelError as error:
-        return _page(
-            request, channel_form=given | {"field": error.field, "error": error.reason}, status=400
-        )
-    messages.success(request, f"{channel.name} added. Send a test notification to verify it.")
-    if not channel.secret:
-        return redirect("setup", request.project.slug)
-    return setup_answer(request, secret=channel.secret)
-
-
-@require_POST
-@project_page(Role.ADMIN)
-def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpResponse:
-    """Sends a test, enables or disables a channel, or creates a signing secret. A new secret
-    requires reauthentication because it is shown."""
-    channel = for_project(Channel, request.project).filter(pk=channel_id).first()
-    if channel is None or action not in ("test", "enable", "disable", "rotate"):
-        raise Http404("Channel not found.")
-    if action == "rotate":
-        require_reauthentication(request)
-        try:
-            return setup_answer(
-                request,
-                secret=channel_rotate_secret(
-                    channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR")
-                ),
-            )
-        except ValueError as error:
-            messages.error(request, str(error))
-    elif action == "test":
-        channel_test(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
-        messages.success(
-            request, f"Test sent to {channel.name}. The result appears next to the channel."
-        )
-    elif action == "enable":
-        channel_enable(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
-    else:
-        channel_disable(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
-    return redirect("setup", request.project.slug)
 
 
 def setup_answer(request: ProjectRequest, **shown: Any) -> HttpResponse:
@@ -147,17 +70,13 @@ def _page(
     request: ProjectRequest,
     *,
     made: str = "",
-    secret: str = "",
     command_key: str = "",
-    channel_form: dict[str, str] | None = None,
-    status: int = 200,
 ) -> HttpResponse:
-    heard, channels, keys = _arrival(request), _channels(request), _keys(request)
+    heard, keys = _arrival(request), _keys(request)
     public_key = next(iter(list_public_keys(request.project)), "")
     context: dict[str, Any] = {
         "project": request.project,
         "made": made,
-        "secret": secret,
         "command_key": command_key,
         "command_text": format_command_environment(public_key=public_key) if public_key else "",
         "keys": keys,
@@ -167,13 +86,9 @@ def _page(
         "snippets": snippets(address=settings.BASE_URL, key=made),
         "arrival": heard,
         "arrival_etag": fragment_etag(heard),
-        "channels": channels,
-        "channels_etag": fragment_etag(channels),
-        "kinds": list_channel_kinds(),
-        "any_channel": "</li>" in channels,
-        "channel_form": channel_form or {},
+        "checklist": read_checklist(project=request.project),
     }
-    return mark_uncached(render(request, "ui/setup/page.html", context, status=status))
+    return mark_uncached(render(request, "ui/setup/page.html", context))
 
 
 def _arrival(request: ProjectRequest) -> str:
@@ -187,13 +102,3 @@ def _keys(request: ProjectRequest) -> str:
     return render_to_string(
         "ui/setup/keys.html", {"keys": list(query_ingest_keys(project=request.project))}
     )
-
-
-def _channels(request: ProjectRequest) -> str:
-    may_admin = request.membership.role == Role.ADMIN
-    context = {
-        "channels": list_channels_with_last_delivery(project=request.project),
-        "project": request.project,
-        "may_admin": may_admin,
-    }
-    return render_to_string("ui/setup/channels.html", context)

@@ -1,63 +1,57 @@
-"""Backtest of settings on the last days: bounded work, one backtest at a time, with a count of
-skipped deployments."""
+"""Card of the Detection page: the verdicts of the last days that other settings would change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from threading import Lock
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
 
-from dashboard.common import clock
-from dashboard.regressions.backtest import BacktestResult, backtest_deployments
-from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.settings_overrides import Value
-from dashboard.regressions.settings_resolver import SettingsResolver
+from dashboard.regressions.settings_backtest import BACKTEST_DAYS, HOURS_EACH
+from dashboard.ui.pages.settings.detection.measured_settings import list_differing
 from dashboard.ui.pages.settings.detection.queries import DetectionData
+from dashboard.vocabulary import numbers
 
-BACKTEST_DAYS = 8
-HOURS_EACH = 24
-TIME_BUDGET_S = 4.0
-"""Time limit in seconds, because a backtest takes CPU from the pages: no further deployment starts
-after it."""
-
-_lock = Lock()
+State = Literal["none", "computing", "done"]
 
 
 @dataclass(frozen=True)
-class Backtest:
-    """Verdicts with the settings of the form; `found` is None while another backtest runs."""
+class BacktestCard:
+    """All data of the card. `changes` are the deployments whose verdict changes, newest first."""
 
-    found: BacktestResult | None
+    state: State
+    at: datetime | None = None
+    by: str = ""
+    progress: str = ""
+    changes: list[Mapping[str, Any]] = field(default_factory=list)
+    evaluated: int = 0
+    skipped: list[str] = field(default_factory=list)
+    differing: list[str] = field(default_factory=list)
     days: int = BACKTEST_DAYS
     hours_each: int = HOURS_EACH
 
 
-def build_settings_lookup(
-    *, facts: DetectionData, values: dict[str, Value]
-) -> Callable[[int], Settings]:
-    """A lookup of a model's settings as if the values were saved."""
-    book = SettingsResolver(project_id=facts.project.pk)
-    return lambda model_id: book.resolve_edited(
-        project_id=facts.project.pk,
-        edited_model_id=facts.model.pk if facts.model else None,
-        values=values,
-        model_id=model_id,
+def build_backtest_card(facts: DetectionData) -> BacktestCard:
+    """The card of the newest backtest of the project or of the model."""
+    backtest = facts.backtest
+    if backtest is None:
+        return BacktestCard("none")
+    total = None if backtest.deployments is None else len(backtest.deployments)
+    progress = (
+        "Waiting for a worker."
+        if total is None
+        else f"{backtest.done} of {numbers.plural(total, 'deployment')} evaluated."
     )
-
-
-def run_backtest(*, facts: DetectionData, values: dict[str, Value]) -> Backtest:
-    """Evaluates the first day of each recent deployment."""
-    if not _lock.acquire(blocking=False):
-        return Backtest(None)
-    try:
-        found = backtest_deployments(
-            project=facts.project,
-            since_minute=clock.minute_of(clock.unix()) - BACKTEST_DAYS * 1440,
-            settings_of=build_settings_lookup(facts=facts, values=values),
-            model=facts.model,
-            seconds=TIME_BUDGET_S,
-            minutes=HOURS_EACH * 60,
-        )
-    finally:
-        _lock.release()
-    return Backtest(found)
+    return BacktestCard(
+        "computing" if backtest.finished_at is None else "done",
+        at=backtest.finished_at or backtest.requested_at,
+        by=backtest.requested_by_name,
+        progress=progress,
+        changes=backtest.changes,
+        evaluated=backtest.evaluated,
+        skipped=[
+            f"{numbers.plural(count, 'deployment')}: {reason}"
+            for reason, count in sorted(backtest.left_out.items())
+        ],
+        differing=list_differing(backtest.values, facts),
+    )

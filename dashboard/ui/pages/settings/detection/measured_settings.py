@@ -3,6 +3,7 @@ pairs of the fleet."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -17,6 +18,7 @@ from dashboard.regressions.judge.placebo import (
 )
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.settings_overrides import (
+    Value,
     build_settings,
     list_settings,
     merge_layers,
@@ -81,7 +83,7 @@ def build_measured_card(facts: DetectionData) -> MeasuredCard:
         "failed",
         at=preview.finished_at or preview.requested_at,
         by=preview.requested_by_name,
-        differing=_list_differing(preview, facts),
+        differing=list_differing(preview.values, facts),
     )
     if preview.finished_at is None:
         return replace(card, state="computing", progress=_progress(preview, plan, tally))
@@ -191,12 +193,12 @@ def _needed(facts: DetectionData) -> str:
     )
 
 
-def _list_differing(preview: PlaceboPreview, facts: DetectionData) -> list[str]:
-    """The measured values that differ from the saved ones, as text."""
+def list_differing(values: Mapping[str, Value], facts: DetectionData) -> list[str]:
+    """The values that differ from the saved ones, as text."""
     found = []
     for name, setting in list_settings().items():
         below = facts.of_project.get(name, setting.default)
-        value = preview.values.get(name, below)
+        value = values.get(name, below)
         if value != facts.own.get(name, below):
             found.append(f"{setting.title}: {setting.said(value)}{format_unit(setting)}")
     return found

@@ -17,8 +17,14 @@ from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.settings_overrides import LearnedMetric, Value, filter_known
 from dashboard.regressions.judge.warm_up import LearnedWarmUp
 from dashboard.regressions.judging_settings import AUDIT_ACTION
-from dashboard.regressions.models import HealthyPair, LearnedVariance, PlaceboPreview
+from dashboard.regressions.models import (
+    HealthyPair,
+    LearnedVariance,
+    PlaceboPreview,
+    SettingsBacktest,
+)
 from dashboard.regressions.placebo_preview import find_preview
+from dashboard.regressions.settings_backtest import find_backtest
 from dashboard.regressions.settings_resolver import SettingsResolver
 
 CHANGES_SHOWN = 12
@@ -52,6 +58,7 @@ class DetectionData:
     warm_ups: list[ModelWarmUp]
     """The learned warm-up of the models on the page, as far as it is known."""
     preview: PlaceboPreview | None
+    backtest: SettingsBacktest | None
 
 
 def read_detection_data(*, project: Project, model: WatchedModel | None) -> DetectionData:
@@ -78,6 +85,7 @@ def read_detection_data(*, project: Project, model: WatchedModel | None) -> Dete
         changes=_changes(project, model),
         warm_ups=_list_warm_ups(book, models if model is None else [model]),
         preview=find_preview(project=project, model=model),
+        backtest=find_backtest(project=project, model=model),
     )
 
 

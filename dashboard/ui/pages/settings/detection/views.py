@@ -15,10 +15,11 @@ from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Role
 from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.regressions.placebo_preview import preview_request
+from dashboard.regressions.settings_backtest import backtest_request
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import fragment_response, mark_uncached
 from dashboard.ui.pages.model.views import model_or_404, parse_whole_number
-from dashboard.ui.pages.settings.detection.backtest import Backtest, run_backtest
+from dashboard.ui.pages.settings.detection.backtest import build_backtest_card
 from dashboard.ui.pages.settings.detection.measured_settings import build_measured_card
 from dashboard.ui.pages.settings.detection.presenter import (
     DetectionPage,
@@ -73,18 +74,32 @@ def detection_save(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN)
 def detection_backtest(request: ProjectRequest) -> HttpResponse:
-    """Backtest: verdicts of the last days with the values of the fields. Saves nothing, so the page
-    keeps the values in the fields."""
-    facts = read_detection_data(
-        project=request.project, model=_model(request, request.POST.get("model"))
-    )
+    """Requests the verdicts of the last days with the values of the fields. Saves no setting, so
+    the page keeps the values in the fields."""
+    model = _model(request, request.POST.get("model"))
+    facts = read_detection_data(project=request.project, model=model)
     given = read_settings_input(request.POST, facts)
     if given.errors:
         return _render_refusal(request, build_detection_page(facts, given), given)
-    return _render(
-        request,
-        build_detection_page(facts, given),
-        trial=run_backtest(facts=facts, values=given.values),
+    requested = backtest_request(
+        project=request.project,
+        model=model,
+        values=given.values,
+        actor_name=request.user.get_username(),
+    )
+    return _render(request, build_detection_page(replace(facts, backtest=requested), given))
+
+
+@require_safe
+@project_page()
+def detection_backtest_state(request: ProjectRequest) -> HttpResponse:
+    """The card of the newest backtest, which the page polls while the backtest is computed."""
+    facts = read_detection_data(
+        project=request.project, model=_model(request, request.GET.get("model"))
+    )
+    context = {"project": request.project, "backtest": build_backtest_card(facts)}
+    return fragment_response(
+        request, render_to_string("ui/settings/detection/backtest.html", context)
     )
 
 
@@ -131,7 +146,6 @@ def _render(
     request: ProjectRequest,
     page: DetectionPage,
     *,
-    trial: Backtest | None = None,
     status: int = 200,
 ) -> HttpResponse:
     context = {
@@ -139,7 +153,7 @@ def _render(
         "page": page,
         "facts": page.facts,
         "model": page.facts.model,
-        "trial": trial,
+        "backtest": build_backtest_card(page.facts),
         "measured": build_measured_card(page.facts),
     }
     return mark_uncached(render(request, "ui/settings/detection/page.html", context, status=status))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Case, Count, When
+from django.db.models import Case, Count, OuterRef, Subquery, When
 
 from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
 from dashboard.alerts.services.enqueue import get_time_zone
@@ -94,3 +94,13 @@ def read_rules_data(*, project: Project) -> RulesData:
         ],
         held=for_project(Delivery, project).filter(state=DeliveryState.HELD).count(),
     )
+
+
+def list_channels_with_last_delivery(*, project: Project) -> list[tuple[Channel, Delivery | None]]:
+    """Channels in order of creation, each with its latest notification."""
+    newest = Delivery.objects.filter(channel=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    channels = list(
+        for_project(Channel, project).annotate(newest=Subquery(newest)).order_by("created_at", "pk")
+    )
+    last = Delivery.objects.in_bulk([channel.newest for channel in channels if channel.newest])
+    return [(channel, last.get(channel.newest)) for channel in channels]

@@ -1,4 +1,4 @@
-"""Settings > Notifications: rules, maintenance windows, and failed notifications."""
+"""Settings > Notifications: channels, rules, maintenance windows, and failed notifications."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Callable
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
 
+from dashboard.alerts.channels import list_channel_kinds
 from dashboard.alerts.models import Channel, Delivery, MaintenanceWindow, Rule
 from dashboard.alerts.services import (
     maintenance_add,
@@ -25,9 +27,12 @@ from dashboard.common import clock
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.partials import mark_uncached
+from dashboard.ui.http.partials import fragment_etag, mark_uncached
 from dashboard.ui.pages.settings.notifications.forms import moment_read, rule_read
-from dashboard.ui.pages.settings.notifications.queries import read_rules_data
+from dashboard.ui.pages.settings.notifications.queries import (
+    list_channels_with_last_delivery,
+    read_rules_data,
+)
 from dashboard.vocabulary import numbers
 
 
@@ -35,7 +40,7 @@ from dashboard.vocabulary import numbers
 @project_page()
 def rules(request: ProjectRequest) -> HttpResponse:
     """All rules with their description."""
-    return _render(request)
+    return render_notifications(request)
 
 
 @require_POST
@@ -177,15 +182,32 @@ def _redeliver(request: ProjectRequest, again: Callable[[], str]) -> HttpRespons
 def _render_refusal(request: ProjectRequest, form: str, error: RuleError) -> HttpResponse:
     label = error.field.replace("_", " ").capitalize()
     messages.error(request, f"Not saved. {label}: {error.reason}")
-    return _render(request, form=form, field=error.field, text=error.reason, status=400)
+    return render_notifications(
+        request, form=form, field=error.field, text=error.reason, status=400
+    )
 
 
-def _render(
-    request: ProjectRequest, *, form: str = "", field: str = "", text: str = "", status: int = 200
+def render_notifications(
+    request: ProjectRequest,
+    *,
+    form: str = "",
+    field: str = "",
+    text: str = "",
+    secret: str = "",
+    channel_form: dict[str, str] | None = None,
+    status: int = 200,
 ) -> HttpResponse:
+    """The page, with the error of a form or with a secret that is shown only once."""
+    channels = render_channels(request)
     context = {
         "project": request.project,
         "page": read_rules_data(project=request.project),
+        "channels": channels,
+        "channels_etag": fragment_etag(channels),
+        "any_channel": "</li>" in channels,
+        "kinds": list_channel_kinds(),
+        "channel_form": channel_form or {},
+        "secret": secret,
         "form": form,
         "field": field,
         "text": text[:1].upper() + text[1:],
@@ -195,6 +217,16 @@ def _render(
     return mark_uncached(
         render(request, "ui/settings/notifications/page.html", context, status=status)
     )
+
+
+def render_channels(request: ProjectRequest) -> str:
+    """The list of channels, each with the result of its last notification."""
+    context = {
+        "channels": list_channels_with_last_delivery(project=request.project),
+        "project": request.project,
+        "may_admin": request.membership.role == Role.ADMIN,
+    }
+    return render_to_string("ui/settings/notifications/channels.html", context)
 
 
 def _address(request: ProjectRequest) -> str | None:
