@@ -161,8 +161,8 @@ def _cause(
     affected: tuple[int, int],
     ranks: AlertRanks | None,
 ) -> Fact:
-    """The cause with its guard, and whether it is confirmed; without one, the next step. `observed`:
-    the alert is about a fact, not about a change."""
+    """The cause with its guard, and whether it is confirmed; without one, the next step. With
+    `observed`, the alert is about a fact, not about a change."""
     cause = find_cause(page)
     if cause:
         found = _WITH_REASON.match(cause)
