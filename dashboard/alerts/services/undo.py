@@ -74,7 +74,7 @@ def acceptance_undo(*, choice: BaselineChoice, user: User, address: str | None =
     alerts that it closed. Only for the person who accepted, within UNDO_MINUTES."""
     recent = choice.chosen_at > clock.now() - timedelta(minutes=UNDO_MINUTES)
     if choice.ended_at is not None or choice.chosen_by_name != user.get_username() or not recent:
-        raise AlertActionError("", "the acceptance cannot be undone any more.")
+        raise AlertActionError("", "the acceptance can no longer be undone.")
     replaced = (
         BaselineChoice.objects.filter(
             model=choice.model, environment=choice.environment, ended_at__lte=choice.chosen_at

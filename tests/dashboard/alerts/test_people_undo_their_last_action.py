@@ -144,5 +144,5 @@ def test_an_acceptance_is_undone_with_its_alerts_and_the_choice_before(
     active = BaselineChoice.objects.get(ended_at=None)
     assert (active.kind, active.version) == ("pin", old.version)
     choice.refresh_from_db()
-    with pytest.raises(AlertActionError, match="cannot be undone any more"):
+    with pytest.raises(AlertActionError, match="can no longer be undone"):
         acceptance_undo(choice=choice, user=user)

@@ -123,13 +123,15 @@ def _impact(page: AlertData, traffic: Traffic, affected: tuple[int, int]) -> Fac
     if page.alert.state == AlertState.RESOLVED or not traffic.own_instances:
         count = affected[0] or affected[1]
         text = numbers.plural(count, "instance") if count else "Not known"
-        return Fact(text, "" if page.alert.state == AlertState.RESOLVED else "no report now")
+        now = "" if page.alert.state == AlertState.RESOLVED else "no report now"
+        return Fact(text, now, page="instances")
     own = min(affected[0] or traffic.own_instances, traffic.own_instances)
     text = f"{numbers.number(own)} of {numbers.plural(traffic.instances, 'instance')}"
     if traffic.share is None:
-        return Fact(text, "no calls in the last minutes")
+        return Fact(text, "no calls in the last minutes", page="instances")
     calls = f"{numbers.number(traffic.per_second)} calls/s"
-    return Fact(text, f"{numbers.percent(traffic.share)} of traffic, {calls}")
+    detail = f"{numbers.percent(traffic.share)} of traffic, {calls}"
+    return Fact(text, detail, page="instances")
 
 
 def _ranks_impact(ranks: AlertRanks) -> Fact:

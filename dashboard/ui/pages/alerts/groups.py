@@ -41,7 +41,7 @@ class AlertRows:
 
     @property
     def open_numbers(self) -> str:
-        """The numbers of the alerts that nobody has acknowledged, for the action of the group."""
+        """The numbers of the unacknowledged alerts, for the action of the group."""
         return " ".join(str(one.number) for one in self.alerts if one.state == AlertState.OPEN)
 
     @property
