@@ -49,10 +49,10 @@ class AlertWeek:
 
 
 def read_alert_history(*, project: Project) -> list[AlertWeek]:
-    """The weeks of the period, oldest first; the last one has begun and not ended. One query."""
-    now = clock.now()
-    weeks = [AlertWeek(now - WEEK * (WEEKS - place)) for place in range(WEEKS)]
-    rows = Alert.objects.filter(project=project, opened_at__gt=weeks[0].first)
+    """The weeks of the period in UTC, oldest first; the last one includes today. One query."""
+    tomorrow = clock.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    weeks = [AlertWeek(tomorrow - WEEK * (WEEKS - place)) for place in range(WEEKS)]
+    rows = Alert.objects.filter(project=project, opened_at__gte=weeks[0].first)
     columns = ("opened_at", "acknowledged_at", "resolved_at", "worst", "cause")
     for opened, acknowledged, resolved, worst, cause, started in rows.values_list(
         *columns, "deployment__started_minute"

@@ -12,7 +12,8 @@ from dashboard.common import clock
 from dashboard.vocabulary.numbers import significant
 
 WIDTH, HEIGHT, TOP, BOTTOM = 1000.0, 260.0, 18.0, 240.0
-LABEL_HEIGHT, LABEL_PERCENT = 14.0, 14.0
+LABEL_HEIGHT, LABEL_PERCENT, NARROW_LABEL_PERCENT = 14.0, 14.0, 18.0
+"""Room of a label, and of a label without its time on a phone."""
 MIN_BAND_PERCENT = 0.4
 BAND_RATIO = 0.05
 TIME_PLACES = (1, 3, 5, 7)
@@ -290,7 +291,7 @@ def _place_marks(marks: Iterable[ChartMark], span: ChartSpan) -> list[PlacedMark
     taken: list[tuple[float, float]] = []
     for one in sorted(inside, key=lambda mark: (mark.kind == "deployment", mark.minute)):
         x = span.x(one.minute)
-        left = x > 70 or (one.kind == "deployment" and x > LABEL_PERCENT)
+        left = x > 70 or (one.kind == "deployment" and x > NARROW_LABEL_PERCENT)
         room = (x - LABEL_PERCENT, x) if left else (x, x + LABEL_PERCENT)
         free = all(room[1] <= low or high <= room[0] for low, high in taken)
         named = free and not (one.kind == "watch" and worst)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ def _count(one: RankTimeline, minute: int, step: int) -> int | None:
     """Compilations until the end of a column; None outside of the reports."""
     if minute < one.first or minute - step >= one.last:
         return None
-    return bisect_right(one.compiled, minute + 1)
+    return bisect_left(one.compiled, minute + 1)
 
 
 def _majority(values: Sequence[int | None]) -> int | None:

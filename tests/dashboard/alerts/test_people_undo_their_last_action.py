@@ -62,7 +62,7 @@ def test_each_action_is_undone_with_both_changes_recorded(
 
 
 def test_an_undone_resolution_is_sent_to_the_channels(
-    alert: Alert, user: User, channel: Channel, slack: StandIn
+    channel: Channel, slack: StandIn, alert: Alert, user: User
 ) -> None:
     deliveries_send()
     alert_dismiss(alert=alert, user=user)
@@ -119,7 +119,7 @@ def test_a_note_is_added_afterwards_and_does_not_prevent_undo(alert: Alert, user
     alert_note(alert=alert, user=user, note="the load test did it")
     assert AlertEvent.objects.get(kind="note").text == "the load test did it"
     assert alert_undo(alert=alert, user=user).state == "open"
-    with pytest.raises(AlertActionError, match="Enter a note"):
+    with pytest.raises(AlertActionError, match="enter a note"):
         alert_note(alert=alert, user=user, note=" ")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from dashboard.alerts.evidence_lines import RANKS_DIVERGED
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
 from dashboard.ui.layout.change_rows import ChangeRow, build_change_rows
 from dashboard.ui.pages.alerts.affected_hosts import FactHosts
@@ -33,8 +35,9 @@ class Evidence:
         return not (self.rows or self.facts or self.hosts)
 
 
-def build_evidence(page: AlertData) -> Evidence:
-    """The evidence of the newest verdict that is WATCH or worse."""
+def build_evidence(page: AlertData, *, ranks: bool) -> Evidence:
+    """The evidence of the newest verdict that is WATCH or worse. With `ranks`, the page compares
+    the ranks and does not repeat that they diverged."""
     verdict = page.bad
     if verdict is None:
         return Evidence([], 0, [], list_affected_hosts(page), None)
@@ -44,7 +47,18 @@ def build_evidence(page: AlertData) -> Evidence:
     return Evidence(
         rows=shown,
         omitted=len(rows) - len(shown),
-        facts=fact_lines(verdict.evidence),
+        facts=fact_lines(_without_ranks(verdict.evidence) if ranks else verdict.evidence),
         hosts=list_affected_hosts(page),
         at=verdict.created_at,
     )
+
+
+def _without_ranks(evidence: Any) -> Any:
+    if not isinstance(evidence, dict) or not isinstance(evidence.get("facts"), list):
+        return evidence
+    kept = [
+        one
+        for one in evidence["facts"]
+        if not (isinstance(one, dict) and one.get("kind") == RANKS_DIVERGED)
+    ]
+    return evidence | {"facts": kept}

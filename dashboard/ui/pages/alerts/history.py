@@ -17,6 +17,7 @@ from dashboard.ui.charts.driving_chart import (
 from dashboard.vocabulary import numbers
 
 BAR_WIDTH = 100.0
+TIME_NAMES = ("Time to detect", "Time to acknowledge", "Time to resolve")
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class HistoryRow:
     week: AlertWeek
     roll_back_width: str
     watch_width: str
-    times: list[tuple[str, int]]
+    times: list[tuple[str, str, int]]
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,10 @@ class BurnDown:
 
 
 def build_history(weeks: Sequence[AlertWeek]) -> tuple[list[HistoryRow], HistoryRow]:
-    """Weeks, newest first, and all of them as one."""
+    """Weeks since the first alert, newest first, and all weeks as one."""
     most = max((week.alerts for week in weeks), default=0) or 1
-    rows = [_row(week, most) for week in reversed(weeks)]
+    begun = next((place for place, week in enumerate(weeks) if week.alerts), len(weeks))
+    rows = [_row(week, most) for week in reversed(weeks[begun:])]
     total = sum_weeks(weeks)
     return rows, _row(total, total.alerts or 1)
 
@@ -54,7 +56,7 @@ def _row(week: AlertWeek, most: int) -> HistoryRow:
         week,
         f"{week.roll_back / most * BAR_WIDTH:.1f}",
         f"{week.watch / most * BAR_WIDTH:.1f}",
-        [_time(one) for one in week.medians()],
+        [(name, *_time(one)) for name, one in zip(TIME_NAMES, week.medians(), strict=True)],
     )
 
 

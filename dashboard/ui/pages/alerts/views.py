@@ -99,7 +99,7 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "answer": build_answer(page, traffic, ranks),
         "driving": driving,
         "silence": draw_silence_chart(one) if silent else None,
-        "evidence": build_evidence(page),
+        "evidence": build_evidence(page, ranks=ranks is not None and bool(ranks.columns)),
         "ranks": ranks,
         "runbook": build_runbook(page, traffic, ranks),
         "moments": timeline.build_timeline(page),
