@@ -20,10 +20,7 @@ FUNCTIONS = {
     "dashboard/regressions/evidence_reader.py": ("read_change",),
     "dashboard/ui/charts/compile_timeline.py": ("build_compile_timeline",),
     "dashboard/ui/charts/trends.py": ("build_trends",),
-    "dashboard/ui/pages/alerts/timeline.py": (
-        "_sent",
-        "build_recovery_chart",
-    ),
+    "dashboard/ui/pages/alerts/timeline.py": ("_sent",),
     "dashboard/ui/pages/fleet/cells.py": ("build_quantile_cell",),
     "dashboard/ui/pages/fleet/rows.py": ("_row",),
     "dashboard/ui/pages/instances/detail.py": ("_sentence",),

@@ -43,6 +43,20 @@ class Reader:
         found.click()
 
 
+def reads_the_answer(reader: Reader, height: int) -> None:
+    """Since, impact, confidence and cause are on the first screen."""
+    facts = reader.page.locator("dl.facts > div")
+    for name, said in (
+        ("Since", "after deployment of 2026.11.3"),
+        ("Impact", "6 of 12 instances"),
+        ("Confidence", "95% CI"),
+        ("Likely cause", "score_batch reached its recompile limit"),
+    ):
+        fact = facts.filter(has=reader.page.locator("dt", has_text=name))
+        expect(fact).to_contain_text(said)
+        reader.sees(fact, within=height)
+
+
 @pytest.mark.parametrize("device", FIRST_SCREEN)
 def test_the_link_of_a_message_leads_to_the_answer_and_the_acknowledgement(
     sign_in: Callable[[User], Page],
@@ -68,19 +82,7 @@ def test_the_link_of_a_message_leads_to_the_answer_and_the_acknowledgement(
     what = page.get_by_role("heading", level=1)
     expect(what).to_have_text(alert.title)
     reader.sees(what, within=height)
-    facts = page.locator("dl.facts > div")
-    since, sure, where, why = (
-        facts.filter(has=page.locator("dt", has_text=name))
-        for name in ("Since", "Confidence", "Impact", "Likely cause")
-    )
-    for fact, said in (
-        (since, "after deployment of 2026.11.3"),
-        (sure, "95% CI"),
-        (where, "6 of 12 instances"),
-        (why, "score_batch reached its recompile limit"),
-    ):
-        expect(fact).to_contain_text(said)
-        reader.sees(fact, within=height)
+    reads_the_answer(reader, height)
     reader.sees(page.locator(".plot2").first)
     todo = page.locator(".rb-list > li.now")
     expect(todo).to_contain_text("Route traffic back to 2026.11.2")

@@ -130,9 +130,6 @@ def test_labels_of_near_values_and_events_do_not_overlap() -> None:
     assert chart is not None
     heights = sorted(float(end.label_y) for end in chart.ends)
     assert heights[1] - heights[0] >= 14
-    assert [mark.text for mark in chart.marks if mark.at] == [
-        "ROLL BACK",
-        "deployed",
-        "rolled back",
-    ]
+    named = [mark.text for mark in chart.marks if mark.at]
+    assert named == ["ROLL BACK", "deployed"], "the other labels would cross them"
     assert chart.from_zero and chart.ticks[0][1] == "0"

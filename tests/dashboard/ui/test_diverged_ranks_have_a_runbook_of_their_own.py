@@ -81,7 +81,7 @@ def test_the_alert_page_contains_the_evidence_and_the_runbook(
     diverged(made)
     text = shown(signed_in, "/p/ranking/alerts/2/")
     evidence = section(text, "ev")
-    assert evidence.count("Rank 2</a>") == 1 and "9 others" in evidence and "node-1" in evidence
+    assert evidence.count(">Rank 2</a>") == 1 and "9 others" in evidence and "node-1" in evidence
     assert evidence.count("DIVERGED") == 1 and "NO CHANGE" in evidence
     assert f"/models/{made.model.pk}/ranks/?env={ENVIRONMENT}&job=train-7" in evidence
     assert "last found diverged <time" in evidence
@@ -133,7 +133,7 @@ def test_the_table_stays_short_if_many_ranks_differ(
     diverged(made, size=64, odd=odd)
     evidence = section(shown(signed_in, "/p/ranking/alerts/2/"), "ev")
     columns = evidence.split("</thead>")[0]
-    assert columns.count("Rank ") == min(len(odd), 3)
+    assert columns.count(">Rank ") == min(len(odd), 3)
     assert (f"{len(odd) - 3} more ranks differ" in evidence) == (len(odd) > 3)
 
 

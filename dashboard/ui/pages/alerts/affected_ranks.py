@@ -3,7 +3,7 @@ reports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -107,19 +107,7 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
     if verdict is None or fact is None:
         return None
     named = (fact.instances or ())[:INSTANCES_NAMED]
-    rows = for_project(Instance, alert.project).filter(
-        instance_id__in=named, model_id=alert.deployment.model_id
-    )
-    first = rows.exclude(job="").order_by("rank", "pk").first()
-    job = first.job if first else ""
-    of = alert.deployment
-    instances = (
-        list_job_ranks(
-            project_id=alert.project_id, model_id=of.model_id, environment=of.environment, job=job
-        )
-        if job
-        else []
-    )
+    job, instances = _read_job(alert, named)
     compiled = read_rank_compile_events(project_id=alert.project_id, instances=instances)
     board = build_rank_table(instances, compiled)
     differing = [row for row in board.urgent if row.apart or row.instance_id in named]
@@ -135,9 +123,7 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
         usual=alike[0] if alike else None,
         alike=len(alike),
         odd=odd,
-        pid=next(
-            (one.pid for one in instances if odd and one.instance_id == odd.instance_id), None
-        ),
+        pid={one.instance_id: one.pid for one in instances}.get(odd.instance_id) if odd else None,
         frame=fact.about,
         since=since,
         matrix=build_rank_matrix(
@@ -147,4 +133,19 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
             since=since,
             frame=fact.about,
         ),
+    )
+
+
+def _read_job(alert: Alert, named: Collection[str]) -> tuple[str, list[Instance]]:
+    """The job of the first named rank with all of its ranks; two queries."""
+    of = alert.deployment
+    rows = for_project(Instance, alert.project).filter(instance_id__in=named, model_id=of.model_id)
+    first = rows.exclude(job="").order_by("rank", "pk").first()
+    if first is None:
+        return "", []
+    return first.job, list_job_ranks(
+        project_id=alert.project_id,
+        model_id=of.model_id,
+        environment=of.environment,
+        job=first.job,
     )

@@ -152,12 +152,10 @@ def read_driving_data(
     series = read_outermost_series(
         project_id=project, version_ids=version_ids, environment=environment
     )
-    spans = dict.fromkeys(version_ids, Span(window.first, window.last))
-    known = {facts.region for facts in series.values()}
-    if region not in known:
-        seconds = read_region_seconds(
-            project_id=project, series=series, span=Span(window.first, window.last), hourly=hourly
-        )
+    whole = Span(window.first, window.last)
+    spans = dict.fromkeys(version_ids, whole)
+    if region not in {facts.region for facts in series.values()}:
+        seconds = read_region_seconds(project_id=project, series=series, span=whole, hourly=hourly)
         region = next(iter(seconds), "")
     drawn = {id: facts for id, facts in series.items() if facts.region == region}
     now = clock.minute_of(clock.unix())
@@ -175,12 +173,16 @@ def read_driving_data(
         span=span,
         calls=bin_calls(points, window, timed_by, all_report_stalls(points)),
         processes=bin_processes(parse_process_points(rows[1], outside, hourly=hourly), window),
-        starts=list_version_instances(
-            project_id=project, version_ids=version_ids, environment=environment
-        )
-        if metric == COLD_START.key
-        else [],
+        starts=_read_starts(deployment, version_ids) if metric == COLD_START.key else [],
         traffic=_sum_traffic(rows[2], dict(rows[3]), series, deployment.version_id),
+    )
+
+
+def _read_starts(deployment: Deployment, version_ids: Sequence[int]) -> list[InstanceData]:
+    return list_version_instances(
+        project_id=deployment.project_id,
+        version_ids=version_ids,
+        environment=deployment.environment,
     )
 
 
