@@ -32,6 +32,8 @@ class Stage:
     name: str
     task: str
     every: float
+    waiting: str = ""
+    """A query for a row that waits for the stage; without such a row, the stage is idle."""
 
     @property
     def expiry(self) -> float:
@@ -40,7 +42,7 @@ class Stage:
 
 
 STAGES = (
-    Stage("fold", "dashboard.fleet.tasks.fold", 1),
+    Stage("fold", "dashboard.fleet.tasks.fold", 1, "SELECT 1 FROM ingest_inbox LIMIT 1"),
     Stage("scrape", "dashboard.ingest.tasks.scrape", 15),
     Stage("deployments", "dashboard.fleet.tasks.deployments", 10),
     Stage("judge", "dashboard.regressions.tasks.judge", 5),
@@ -48,8 +50,18 @@ STAGES = (
     Stage("ranks", "dashboard.regressions.tasks.ranks", 5),
     Stage("alert", "dashboard.alerts.tasks.sweep", 5),
     Stage("rollbacks", "dashboard.alerts.tasks.rollbacks", 30),
-    Stage("switch", "dashboard.alerts.tasks.switch", 5),
-    Stage("deliver", "dashboard.alerts.tasks.deliver", 2),
+    Stage(
+        "switch",
+        "dashboard.alerts.tasks.switch",
+        5,
+        "SELECT 1 FROM switch WHERE ended_at IS NULL LIMIT 1",
+    ),
+    Stage(
+        "deliver",
+        "dashboard.alerts.tasks.deliver",
+        2,
+        "SELECT 1 FROM alert_delivery WHERE state = 'waiting' LIMIT 1",
+    ),
     Stage("lives", "dashboard.fleet.tasks.lives", 30),
     Stage("partitions", "dashboard.fleet.tasks.partitions", 3600),
     Stage("retention", "dashboard.fleet.tasks.retention", 3600),

@@ -11,7 +11,9 @@ The sweeper needs no Redis. Every second it:
 3. Checks the watchdog. A worker whose consumer no longer reads tasks ends, and its supervisor
    starts a new one.
 
-The embedded server starts only the sender, because its broker is in its own memory.
+The embedded server starts only the sender, because its broker is in its own memory. Its sender
+looks for the rows that wait for a stage, and sends an idle stage every 10 s only. Frequent stages
+claim no slot there.
 
 Invariants: any number of workers is harmless, because a task first claims its slot in the database
 (`job_slots`). A stage that is active in this worker is not started again by the sweeper, as far as
@@ -35,7 +37,7 @@ from kombu.exceptions import OperationalError
 
 from dashboard.common import clock
 from dashboard.common.heartbeat import last_fold_at
-from dashboard.common.job_slots import is_job_overdue
+from dashboard.common.job_slots import FINISH_RECORDED_FROM_S, is_job_overdue
 from dashboard.common.redis_status import BROKER
 from dashboard.ingest.selectors import read_inbox_age
 from dashboard.pipeline import STAGES, Stage
@@ -43,6 +45,8 @@ from dashboard.pipeline import STAGES, Stage
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
+IDLE_INTERVAL_S = 10.0
+"""Seconds between two runs of an idle stage in the embedded server."""
 GRACE_BOUNDS_S = 4.0, 60.0
 """Seconds by which a stage may be late before it runs here: its interval, within these bounds."""
 STUCK_AFTER_S = 60.0
@@ -110,6 +114,7 @@ class TaskSender(threading.Thread):
             except Exception:
                 logger.exception("the scheduler did not send the tasks of this second")
             if self._stopping.wait(TICK_S - time.time() % TICK_S):
+                connection.close()
                 return
 
     def stop(self) -> None:
@@ -122,7 +127,7 @@ class TaskSender(threading.Thread):
         slots = {stage.name: current_slot(stage) for stage in STAGES}
         for stage in self._claim(slots):
             self._app.tasks[stage.task].apply_async(
-                kwargs={"swept": True}, expires=stage.expiry, retry=False
+                kwargs={"swept": is_claim_needed(stage)}, expires=stage.expiry, retry=False
             )
             self._sent[stage.name] = slots[stage.name]
 
@@ -130,7 +135,7 @@ class TaskSender(threading.Thread):
         """The stages whose task this worker has yet to send in these slots."""
         due = [stage for stage in STAGES if slots[stage.name] != self._sent.get(stage.name)]
         if settings.EMBEDDED:
-            return due
+            return [stage for stage in due if is_idle_run_due(stage) or not is_idle(stage)]
         keys = {f"compilewatch:slot:{one.name}:{slots[one.name]}": one for one in due}
         expiries = {key: stage.expiry for key, stage in keys.items()}
         claimed = BROKER.claim(expiries, owner=self._id)
@@ -242,6 +247,30 @@ def is_overdue(stage: Stage) -> bool:
     return is_job_overdue(
         name=stage.name, interval=stage.every, grace=min(max(stage.every, least), most)
     )
+
+
+def is_claim_needed(stage: Stage) -> bool:
+    """False for a frequent stage of the embedded server: its only sender sends each slot once, and
+    a claim would sync the disk."""
+    return not settings.EMBEDDED or stage.every >= FINISH_RECORDED_FROM_S
+
+
+def is_idle(stage: Stage) -> bool:
+    """True if no row waits for the stage."""
+    if not stage.waiting:
+        return False
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(stage.waiting)
+            return cursor.fetchone() is None
+    except DatabaseError:
+        return False  # the stage meets the same error, and logs it
+
+
+def is_idle_run_due(stage: Stage) -> bool:
+    """True in the slots in which a stage runs without work too: the heartbeat needs a recent
+    fold."""
+    return clock.unix() % IDLE_INTERVAL_S < stage.every
 
 
 def current_slot(stage: Stage) -> int:

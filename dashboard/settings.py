@@ -310,6 +310,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "socket_keepalive": True,
     }
 )
+# Tasks of the embedded server keep their thread's connection: a new one parses the whole schema.
+CELERY_DB_REUSE_MAX = 1000 if EMBEDDED else None
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, NamedTuple, cast
 
 from dashboard.fleet.models import Deployment
+from dashboard.fleet.selectors.judge_inputs.day_hours import read_day_hours
 from dashboard.fleet.selectors.judge_inputs.excluded_minutes import read_excluded_minutes
 from dashboard.fleet.selectors.judge_inputs.execution_modes import ModeChanges, read_mode_changes
 from dashboard.fleet.selectors.judge_inputs.judge_minutes import JudgedMinute, read_instance_minutes
@@ -20,12 +21,15 @@ from dashboard.fleet.selectors.judge_inputs.judge_processes import (
     Starts,
     read_process_minutes,
 )
-from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.day_history import HISTORY_DAYS, DayHistory
 from dashboard.regressions.judge.inputs import InstanceMinute
+from dashboard.regressions.judge.neighbours import NeighbourMinute
+from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.stall_coverage import StallCoverage, align_rows, downgrade_columns
+from dashboard.regressions.neighbour_reader import Controls, fit_controls
 
 MAX_COMPARISONS = 200
 EXPIRE_AFTER_MINUTES = 10
@@ -47,6 +51,8 @@ class CachedComparison:
     next_minute: int
     late_folds: tuple[int, int]
     changed: ModeChanges
+    settings: Settings
+    controls: Controls = field(default_factory=Controls)
     starts: Starts = field(default_factory=dict)
     """Known start-ups of instances; each is read once."""
     gpus: dict[str, str] = field(default_factory=dict)
@@ -76,7 +82,7 @@ def get_comparison(
         found = _cache.pop(key, None)
     fits = (
         found is not None
-        and (found.changed, found.comparison.settings) == (changed, settings)
+        and (found.changed, found.settings) == (changed, settings)
         and found.next_minute <= now_minute
     )
     # A rebuild for late data waits for a while after the previous one. Otherwise a sender that is
@@ -157,12 +163,16 @@ def _late_folds(deployment: Deployment, baseline: Deployment | None) -> tuple[in
 def _start_comparison(
     deployment: Deployment, baseline: Deployment | None, settings: Settings, changed: ModeChanges
 ) -> CachedComparison:
-    # The day before the deployment shows how the nodes of the baseline differ.
-    start = deployment.started_minute
-    first = start if baseline is None else start - DAY_MINUTES
-    return CachedComparison(
-        Comparison(start, settings), first, _late_folds(deployment, baseline), changed
+    # The day before the deployment shows how the nodes of the baseline differ, and how far other
+    # models on the nodes share their disturbances.
+    start, late = deployment.started_minute, _late_folds(deployment, baseline)
+    if baseline is None:
+        return CachedComparison(Comparison(start, settings), start, late, changed, settings)
+    controls = fit_controls(
+        deployment=deployment, baseline=baseline, changed=changed, settings=settings
     )
+    comparison = Comparison(start, controls.fitted.control(settings))
+    return CachedComparison(comparison, start - DAY_MINUTES, late, changed, settings, controls)
 
 
 def _advance_with_past(
@@ -171,18 +181,17 @@ def _advance_with_past(
     running = _advance(running, deployment, baseline, now_minute)
     if baseline is None or not running.comparison.wants_past:
         return running
-    # The baseline has ended somewhere. Its minutes on the same hosts one day earlier are kept.
+    # The baseline has ended somewhere. Its minutes on the same hosts one day earlier are kept, and
+    # earlier days show how far days differ.
     start = deployment.started_minute
-    comparison = Comparison(start, running.comparison.settings, with_past=True)
-    with_past = CachedComparison(
-        comparison,
-        start - DAY_MINUTES,
-        running.late_folds,
-        running.changed,
-        running.starts,
-        telling=running.telling,
-        late_from=running.late_from,
+    hours = cast(list[InstanceMinute], read_day_hours(deployment=deployment, days=HISTORY_DAYS))
+    comparison = Comparison(
+        start,
+        running.comparison.settings,
+        with_past=True,
+        days=DayHistory(hours, start),
     )
+    with_past = replace(running, comparison=comparison, next_minute=start - DAY_MINUTES, gpus={})
     return _advance(with_past, deployment, baseline, now_minute)
 
 
@@ -196,7 +205,9 @@ def _advance(
     if (running.telling.silent - before) & running.comparison.regions.keys():
         known = running.comparison
         start = known.deployed_minute - (DAY_MINUTES if baseline is not None else 0)
-        comparison = Comparison(known.deployed_minute, known.settings, with_past=known.with_past)
+        comparison = Comparison(
+            known.deployed_minute, known.settings, with_past=known.with_past, days=known.days
+        )
         running = replace(running, comparison=comparison, next_minute=start, gpus={})
         minutes = _read_minutes(running, deployment, baseline, now_minute)
     for minute, found in minutes:
@@ -212,6 +223,7 @@ class MinuteRows(NamedTuple):
     rows: list[InstanceMinute]
     states: list[InstanceProcessMinute]
     switched: list[InstanceMinute]
+    neighbours: list[NeighbourMinute]
 
 
 def _add_minute(running: CachedComparison, minute: int, found: MinuteRows) -> None:
@@ -223,6 +235,7 @@ def _add_minute(running: CachedComparison, minute: int, found: MinuteRows) -> No
             cast(InstanceProcessMinute, cast(JudgedProcessMinute, state)._replace(recompiles=None))
             for state in states
         ]
+    running.controls.fitted.step(found.neighbours)
     if rows or states:
         comparison.add_minute(minute, rows, states)
         comparison.stalls.add(minute, found.rows)
@@ -243,7 +256,7 @@ def _read_minutes(
     for row in read_instance_minutes(
         deployment=deployment, baseline=baseline, changed=running.changed, **span
     ):
-        of = minutes.setdefault(row.minute, MinuteRows([], [], []))
+        of = minutes.setdefault(row.minute, MinuteRows([], [], [], []))
         (of.switched if row.minute in switched.get(row.instance, ()) else of.rows).append(
             cast(InstanceMinute, row)
         )
@@ -251,9 +264,14 @@ def _read_minutes(
         deployment=deployment, baseline=baseline, starts=running.starts, **span
     ):
         if state.minute not in switched.get(state.instance, ()):
-            minutes.setdefault(state.minute, MinuteRows([], [], [])).states.append(
+            minutes.setdefault(state.minute, MinuteRows([], [], [], [])).states.append(
                 cast(InstanceProcessMinute, state)
             )
+    for minute, others in running.controls.read_minutes(
+        deployment, running.next_minute, end
+    ).items():
+        if minute in minutes:
+            minutes[minute].neighbours.extend(others)
     ordered = sorted(minutes.items(), key=lambda item: item[0])
     for _, found in ordered:
         running.telling.record_rows(found.rows)

@@ -22,7 +22,6 @@ from dashboard.regressions.baseline_selection import select_baseline
 from dashboard.regressions.comparison_cache import get_comparison
 from dashboard.regressions.due_deployments import list_due_deployments
 from dashboard.regressions.evidence_reader import list_urgent_facts
-from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.certain_facts import (
     KINDS_WITHOUT_BASELINE,
     CertainFact,
@@ -31,6 +30,7 @@ from dashboard.regressions.judge.certain_facts import (
 )
 from dashboard.regressions.judge.comparison import Comparison as Running
 from dashboard.regressions.judge.evaluate import evaluate_comparison, list_muted_facts
+from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.result import Outcome
 from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.settings import Settings

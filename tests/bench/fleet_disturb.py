@@ -16,6 +16,7 @@ from tests.bench.fleet_scale import processes, weekends
 
 RACKS = 2
 HOUR = 60
+DAYS = 16
 
 
 @dataclass
@@ -55,8 +56,7 @@ def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints, I
     if fleet.rack_sd:
         level += autoregressive(rng, RACKS, len(clock), 0.99, fleet.rack_sd)[placed.host % RACKS]
     if fleet.day_step:
-        days = (clock - fleet.history + fleet.phase) // 1440
-        level += rng.normal(0, fleet.day_step, 16)[days % 16][None]
+        level += draw_days(rng, fleet)[number_days(fleet, clock - fleet.history) % DAYS][None]
     process, started = processes(fleet, placed, clock)
     if fleet.restarts:
         level += np.take_along_axis(
@@ -65,6 +65,16 @@ def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints, I
             axis=1,
         )
     return level - fleet.weekend * weekends(fleet, clock)[None], process, started
+
+
+def draw_days(rng: Generator, fleet: Fleet) -> Floats:
+    """The level of each of DAYS days."""
+    return rng.normal(0, fleet.day_step, DAYS)
+
+
+def number_days(fleet: Fleet, minutes: Ints) -> Ints:
+    """The number of the day of each minute after the deployment."""
+    return (minutes + fleet.phase) // 1440
 
 
 def spells(

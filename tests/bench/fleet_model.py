@@ -67,6 +67,8 @@ class Fleet:
     """A slowly drifting level that all hosts of a rack share; hosts alternate between two racks."""
     day_step: float = 0.0
     """Standard deviation of the level between days."""
+    days: int = 0
+    """Days before the minutes. The fleet's levels on them are known by hour."""
     weekend: float = 0.0
     """Speed-up of calls on two days of the week, which also have 60% fewer calls."""
     autoscale: bool = False
@@ -97,6 +99,10 @@ class Fleet:
     """Minutes between the end of the baseline and the start of a candidate that replaces it."""
     nodes_known: bool = True
     """False: the agent reports pod names as hosts, so each process has a host of its own."""
+    other_nodes: bool = False
+    """A sequential candidate runs on other nodes than the baseline."""
+    neighbours: float = 0.0
+    """Another model runs on each node; this is the part of a node's slow-down that it has."""
     pairs: bool = False
     """Nodes have two GPUs: each candidate shares its node with a baseline instance."""
     traffic_share: float = 0.0

@@ -20,7 +20,7 @@ def one_after_the_other(fleet: Fleet, base: list[str]) -> Placed:
     return Placed(
         np.repeat([False, True], len(base)),
         base + base,
-        np.tile(np.arange(len(base)), 2),
+        np.arange(2 * len(base)) if fleet.other_nodes else np.tile(np.arange(len(base)), 2),
         np.array([0] * len(base) + [minute + fleet.gap for minute in change]),
         np.array(change + [whole] * len(base)),
     )

@@ -102,6 +102,21 @@ def slow(size: float, **more: object) -> Changes:
 
 
 EIGHT = {"gpus": ("H100",), "baseline_per_gpu": 8, "candidates": 8}
+ELSEWHERE = {"nodes_known": False, "other_nodes": True}
+FORTNIGHTS: dict[str, Changes] = {
+    ", healthy": {},
+    ", +10%": slow(0.1),
+    ", days differ, healthy": {"day_step": 0.05},
+    ", weekends, healthy": {"weekend": 0.12},
+    ", weekends, +10%": slow(0.1, weekend=0.12),
+}
+SHARED_NODES: dict[str, Changes] = {
+    "healthy": {},
+    "+20%": slow(0.2),
+    "hosts throttled, healthy": {"throttles_per_day": 1.5},
+    "hosts throttled, +20%": slow(0.2, throttles_per_day=1.5),
+    "racks, healthy": {"rack_bursts_per_day": 8.0, "rack_sd": 0.02},
+}
 LONE_EAGER = {"calls_per_minute": 20.0, "lone_eager_per_day": 48.0, "looked_up": 0.1}
 QUESTIONS: dict[str, tuple[str, Changes]] = {
     "lone eager calls, a tenth looked up": ("2 v 3+3", LONE_EAGER),
@@ -144,4 +159,27 @@ QUESTIONS: dict[str, tuple[str, Changes]] = {
     "healthy 1 v 20": ("1 v 20", {}),
     "two GPUs per node, +20%": ("2 v 2", slow(0.2, pairs=True)),
     "two GPUs per node, nodes unknown, +20%": ("2 v 2", slow(0.2, pairs=True, nodes_known=False)),
+    "blue/green on other nodes, +20%": ("blue/green", slow(0.2, **ELSEWHERE)),
+    "blue/green on other nodes, healthy": ("blue/green", ELSEWHERE),
+    "blue/green on other nodes, restarts, healthy": (
+        "blue/green",
+        {**ELSEWHERE, "restarts_per_day": 4.0},
+    ),
+    "blue/green on other nodes, days differ, healthy": (
+        "blue/green",
+        {**ELSEWHERE, "day_step": 0.05},
+    ),
+    **{
+        f"blue/green{where}, 16 days of hours{name}": (
+            "blue/green",
+            {"days": 16, **places, **changes},
+        )
+        for where, places in (("", {}), (" on other nodes", ELSEWHERE))
+        for name, changes in FORTNIGHTS.items()
+    },
+    **{
+        f"another model on the nodes, {name}, {layout}": (layout, {"neighbours": 0.8, **changes})
+        for name, changes in SHARED_NODES.items()
+        for layout in ("2 v 2", "host by host", "1 v 20")
+    },
 }

@@ -16,8 +16,12 @@ from dashboard.regressions.judge import (
     Settings,
     evaluate_comparison,
 )
+from dashboard.regressions.judge.day_history import DayHistory
+from dashboard.regressions.judge.neighbours import NeighbourMinute, Neighbours, fit_neighbours
 from dashboard.regressions.judge.text.verdict import verdict_sentence
+from tests.bench.fleet_days import hourly_rows
 from tests.bench.fleet_model import Fleet
+from tests.bench.fleet_neighbours import neighbour_rows
 from tests.bench.fleet_sim import Simulated, first_faulty_minute, rows_of, simulate
 from tests.bench.judge_peers import find_alarms
 from tests.bench.process_sim import instance_states
@@ -33,12 +37,17 @@ def watch(fleet: Fleet, settings: Settings) -> dict[str, Any]:
     """The result of one deployment, in the form that is stored. Minutes count from the
     deployment; `cost` is processor time of the judge per minute of the candidate."""
     drawn = simulate(fleet)
-    comparison = Comparison(0, settings, with_past=fleet.history > 0)
+    days = DayHistory(hourly_rows(fleet), 0)
+    controls, others = read_neighbours(fleet, drawn, settings)
+    known = controls.control(settings)
+    comparison = Comparison(0, known, with_past=fleet.history > 0, days=days)
     sentences: dict[str, str] = {}
     cost = 0.0
     for block in blocks(fleet, drawn):
         began = time.process_time()
         for minute, (rows, states) in block:
+            if others:
+                controls.step(others[minute + fleet.history])
             comparison.add_minute(minute, rows, states)
             verdict = comparison.policy.verdict
             if verdict in ALARMS and verdict not in sentences:
@@ -57,6 +66,19 @@ def watch(fleet: Fleet, settings: Settings) -> dict[str, Any]:
         "cost": cost / fleet.minutes,
         "peers": find_alarms(fleet, drawn),
     }
+
+
+def read_neighbours(
+    fleet: Fleet, drawn: Simulated, settings: Settings
+) -> tuple[Neighbours, list[list[NeighbourMinute]]]:
+    """The other model on the nodes, fitted to the minutes before the deployment, and its rows by
+    minute."""
+    if not fleet.neighbours:
+        return Neighbours(), []
+    others = list(neighbour_rows(fleet))
+    before = islice(rows_of(fleet, drawn, -fleet.history), fleet.history)
+    minutes = zip(range(-fleet.history, 0), before, others, strict=False)
+    return fit_neighbours(minutes, settings), others
 
 
 def describe(outcome: Outcome) -> str:

@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Stratum
 from dashboard.regressions.judge.instance_windows import (
@@ -35,6 +34,7 @@ from dashboard.regressions.judge.instance_windows import (
     survey_windows,
 )
 from dashboard.regressions.judge.onset import History, find_count_onset
+from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.rate_ratio import Rate, RateSeries, Sums, estimate_rate
 from dashboard.regressions.judge.reading_state import Reading
 from dashboard.regressions.judge.settings import AffectedMetric, Settings

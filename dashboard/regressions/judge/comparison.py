@@ -13,9 +13,6 @@ Invariants:
 - minutes before the deployment contain the baseline only: the past of its nodes. Only a comparison
   `with_past` keeps them minute by minute;
 - all metrics and outermost regions share one `error_budget`.
-
-Source: the procedure is this project's own; the statistics are in `pooled_estimate`, `rate_ratio`
-and `before_after`.
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from dashboard.regressions.judge.day_history import DayHistory
 from dashboard.regressions.judge.environment_diff import Difference
 from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import Arm, InstanceMinute
@@ -113,7 +111,12 @@ class Comparison:
     """
 
     def __init__(
-        self, deployed_minute: int, settings: Settings = PRODUCTION, *, with_past: bool = False
+        self,
+        deployed_minute: int,
+        settings: Settings = PRODUCTION,
+        *,
+        with_past: bool = False,
+        days: DayHistory | None = None,
     ) -> None:
         self.settings = settings
         self._budget = settings.budget()
@@ -132,7 +135,7 @@ class Comparison:
         self.last_compared: int | None = None
         self.adoption = Adoption()
         self.turns = ArmOverlap()
-        self.with_past = with_past
+        self.with_past, self.days = with_past, days
         self.stalls = StallTracker(settings.warm_up_minutes)
         self.young = YoungMinutes(settings)
         self.agents_differ: frozenset[str] = frozenset()
@@ -225,7 +228,7 @@ class Comparison:
             name = row.region
             region = touched.get(name)
             if region is None:
-                region = regions.get(name) or Region(name, self.settings)
+                region = regions.get(name) or Region(name, self.settings, self.days)
                 touched[name] = regions[name] = region
             region.collect(row, steady)
         for arm, steady in arms:
@@ -293,7 +296,7 @@ class Comparison:
         )
 
     def comparable(self) -> float | None:
-        """The share of the candidate's calls with a counterpart; None without a call.
+        """The share of the candidate's calls with a counterpart; None without any.
 
         Calls after the baseline's end are excluded where no counterpart can exist. Calls on hosts
         without the baseline count against the share only if the versions did not run side by side

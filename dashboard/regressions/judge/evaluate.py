@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.certain_facts import (
     KINDS_WITHOUT_CALLS,
     CertainFact,
@@ -33,6 +32,7 @@ from dashboard.regressions.judge.not_compared import (
     mix_shift,
     not_compared,
 )
+from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.process.evidence import (
     build_process_evidence,
     list_processes_not_compared,

@@ -14,6 +14,7 @@ from dashboard.regressions.judge.inputs import stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.level_reading import find_outlier, find_shown, is_alone
 from dashboard.regressions.judge.matched_cell import MatchedCell
+from dashboard.regressions.judge.pool_groups import list_pool_hosts, read_pool
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     log_to_change,
@@ -195,7 +196,7 @@ def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
         found = [
             (cell.traffic.baseline, levels)
             for cell in cells
-            if (levels := baseline_levels(series, cell, group.same_hosts))
+            if (levels := baseline_levels(series, cell, group.day_share == 1.0))
         ]
         for calls, levels in found:
             weights.append(calls / sum(each for each, _ in found) / group.k)
@@ -203,10 +204,10 @@ def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
     return math.fsum(terms) / math.fsum(weights)
 
 
-def baseline_levels(series: RatioSeries, cell: MatchedCell, same_hosts: bool) -> list[float]:
-    """The baseline's mean log level per instance of a cell; with `same_hosts`, the level that each
-    host's past predicts."""
-    if same_hosts:
+def baseline_levels(series: RatioSeries, cell: MatchedCell, past: bool) -> list[float]:
+    """The baseline's mean log level per instance of a cell; with `past`, the levels that the past
+    predicts."""
+    if past:
         return [
             (total.level - total.difference) / total.minutes
             for total in series.past_of(cell).values()
@@ -216,7 +217,7 @@ def baseline_levels(series: RatioSeries, cell: MatchedCell, same_hosts: bool) ->
 
 def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
     """Every instance in each cell in which it was matched, and every host that was compared with
-    its past."""
+    its past or is in the pool."""
     dots = []
     for (stratum, bucket), cell in series.cells.items():
         found = [
@@ -226,11 +227,13 @@ def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
             ("candidate", unit, total.level, total.minutes)
             for unit, total in cell.candidate.items()
         ]
+        pool = read_pool(cell, series.slope)
+        found += list_pool_hosts(cell, pool)
         for unit, total in series.past_of(cell).items():
-            found += [
-                ("baseline", unit, total.level - total.difference, total.minutes),
-                ("candidate", unit, total.level, total.minutes),
-            ]
+            found.append(("candidate", unit, total.level, total.minutes))
+            if unit not in pool:
+                past = total.level - total.difference
+                found.append(("baseline", unit, past, total.minutes))
         for arm, unit, level, minutes in found:
             dots.append(
                 Dot(

@@ -7,9 +7,22 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Arm = Literal["baseline", "candidate"]
-Layout = Literal["side_by_side", "day_before", "past_by_load", "last_day", "run_against_run"]
-"""Layouts: the same minutes; the same hosts one day earlier; the hosts' past adjusted for load; the
-baseline's last day as a whole; runs of short jobs against runs of earlier versions."""
+Layout = Literal[
+    "side_by_side",
+    "day_before",
+    "day_before_by_weekday",
+    "past_by_load",
+    "pool_day_before",
+    "pool_day_before_by_weekday",
+    "pool_by_load",
+    "last_day",
+    "run_against_run",
+    "less_neighbours",
+]
+"""Layouts: the same minutes; the same hosts one day earlier, also adjusted for what this weekday
+changed a week earlier; their past adjusted for load; the same three with all hosts of the baseline
+together, for instances on other hosts; the baseline's last day as a whole; runs of short jobs
+against runs of earlier versions; last in addition, less what other models on the nodes show."""
 Stratum = str | tuple[str, ...]
 CellKey = tuple[Stratum, str]
 """Stratum and shape bucket. Only calls of the same cell are compared with each other."""
@@ -81,6 +94,8 @@ class CellRows:
     gone: bool = False
     """True if the baseline has ended in this stratum: the candidate is compared with the past of
     its hosts."""
+    alternates: bool = False
+    """True if the baseline returned after it had ended: it is then not compared as a pool."""
     loads: Mapping[tuple[Arm, str], float] = field(default_factory=dict)
     """The log of calls per minute and instance, by arm and host; empty if no past is kept."""
 

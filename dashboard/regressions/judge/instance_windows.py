@@ -34,8 +34,8 @@ from typing import NamedTuple
 
 from scipy.special import bdtrc
 
-from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.inputs import InstanceMinute, Stratum
+from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.pooled_estimate import Unit, evict_units
 from dashboard.regressions.judge.rate_ratio import FRESH_MINUTES
 from dashboard.regressions.judge.settings import AffectedMetric

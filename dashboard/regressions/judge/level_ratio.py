@@ -8,10 +8,7 @@ has ended, each host is compared with its own past (`before_after`).
 Invariants:
 
 - an instance counts from `instance_minutes` matched minutes;
-- hold times never count a minute of overlapping bins twice;
-- the state holds no verdict: `level_reading` tests it.
-
-Source: stratified comparison with empirical Bayes variance (Smyth, 2004).
+- hold times never count a minute of overlapping bins twice.
 """
 
 from __future__ import annotations
@@ -19,20 +16,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dashboard.regressions.judge.before_after import (
-    add_past,
-    compare_with_past,
-    fit_load_slope,
-    sum_totals,
-)
+from dashboard.regressions.judge.before_after import Adjustment, fit_load_slope, sum_totals
 from dashboard.regressions.judge.bucketed_levels import hides_change
 from dashboard.regressions.judge.cohorts import Cohort, list_cohorts
+from dashboard.regressions.judge.day_history import DayShifts
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
 from dashboard.regressions.judge.instance_means import average_differences
 from dashboard.regressions.judge.layouts import rank_layouts
 from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.node_groups import Levels, group_nodes
 from dashboard.regressions.judge.onset import History, find_level_onset
+from dashboard.regressions.judge.pool_groups import (
+    group_pool,
+    read_arms,
+    read_pool,
+    share_days,
+)
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     Group,
@@ -59,9 +58,10 @@ TEST_INTERVAL_MINUTES = 5
 class RatioSeries:
     """One metric of one region, compared since the deployment."""
 
-    def __init__(self, metric: RatioMetric, settings: Settings) -> None:
-        self.metric = metric
-        self.settings = settings
+    def __init__(
+        self, metric: RatioMetric, settings: Settings, days: DayShifts | None = None
+    ) -> None:
+        self.metric, self.settings, self.days = metric, settings, days
         self.effect = math.log1p(metric.smallest_effect)
         self.growth = metric.prior_variance[0][1] / metric.prior_variance[-1][1]
         """Growth of the information from the first estimate to the last one."""
@@ -79,31 +79,33 @@ class RatioSeries:
         self._ages: list[int] = []
         self._estimate: Estimate | None = None
         self._covered = -1
-        self._slope = 0.0
+        self.slope = 0.0
+        """The slope of log level over log load, in the past of all hosts."""
         assumed = metric.own_share * prior_at(metric.prior_variance, HOUR_MINUTES)
         self.noise = SerialNoise(assumed, metric.prior_df)
         self._snapshots = Snapshots(settings.trailing_minutes)
         self._tested_at = -TEST_INTERVAL_MINUTES
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
-        """Adds a minute. Returns the number of matched minutes that it completes."""
+        """Adds a minute. Returns the number of completed matched minutes."""
         longest = 0
         weights: list[float] = []
         changes: list[float] = []
         if any(cell_rows.gone for cell_rows in rows.values()):
-            self._slope = fit_load_slope(
+            self.slope = fit_load_slope(
                 place for cell in self.cells.values() for place in cell.places.values()
             )
         for key, cell_rows in rows.items():
             cell = self._cell(key, cell_rows)
             if cell_rows.gone:
-                closed = compare_with_past(
-                    cell.places, minute, cell_rows, self.metric, self._slope, self.settings
+                adjust = Adjustment(self.slope, self.days.expect(minute) if self.days else 0.0)
+                closed = cell.compare_with_past(
+                    minute, cell_rows, self.metric, adjust, self.settings
                 )
             else:
                 closed = cell.add(minute, cell_rows, self.metric, self.settings)
                 if cell_rows.loads:
-                    add_past(cell.places, minute, cell_rows, self.metric)
+                    cell.add_past(minute, cell_rows, self.metric)
             if closed is not None:
                 span, change = closed
                 longest = max(longest, span)
@@ -128,7 +130,7 @@ class RatioSeries:
             cell = self._cell(key, cell_rows)
             cell.past.add(minute, cell_rows.baseline, self.metric, self.settings.bin_calls)
             if cell_rows.loads:
-                add_past(cell.places, minute, cell_rows, self.metric)
+                cell.add_past(minute, cell_rows, self.metric)
 
     def _cell(self, key: CellKey, rows: CellRows) -> MatchedCell:
         cell = self.cells.get(key)
@@ -141,7 +143,7 @@ class RatioSeries:
 
     @property
     def one_sided(self) -> bool:
-        """True if one version, or both, had calls without reporting this metric."""
+        """True if a version had calls without reporting this metric."""
         return any(cell.one_sided for cell in self.cells.values())
 
     @property
@@ -183,35 +185,33 @@ class RatioSeries:
         """The groups of these cells. Collects the ages of the candidate's instances."""
         least = self.settings.instance_minutes
         side_by_side: dict[Stratum, tuple[Levels, Levels]] = {}
-        hosts_of: dict[Stratum, Levels] = {}
+        of_past: list[Group] = []
         for stratum, cells in strata.items():
-            cand = average_differences(
-                [(cell.traffic.baseline, cell.candidate) for cell in cells], least, ages
-            )
-            base = (
-                average_differences(
-                    [(cell.traffic.baseline, cell.baseline) for cell in cells], least, None
-                )
-                if cand
-                else None
-            )
-            if base and cand:
-                side_by_side[stratum] = base, cand
-            past = [(cell.traffic.baseline, self.past_of(cell)) for cell in cells if cell.places]
+            both = read_arms(cells, self.slope, least, ages)
+            if both:
+                side_by_side[stratum] = both
+            elif pool := group_pool(stratum, cells, self.slope, least, ages):
+                of_past.append(pool)
+            past = [
+                (cell.traffic.baseline, sum_totals(cell.places, self.slope))
+                for cell in cells
+                if cell.places
+            ]
             hosts = average_differences(past, least, ages) if past else None
             if hosts:
-                hosts_of[stratum] = hosts
+                of_past.append(make_host_group(stratum, hosts))
         groups = group_nodes(side_by_side, strata, self.metric, self.settings)
-        return groups + [make_host_group(stratum, hosts) for stratum, hosts in hosts_of.items()]
+        return [share_days(part, strata[part.stratum], self.slope) for part in groups] + of_past
 
     def past_of(self, cell: MatchedCell) -> dict[Unit, Total]:
-        """The candidate's sums, by host, compared with the past of the same hosts in a cell."""
-        return sum_totals(cell.places, self._slope)
+        """The candidate's sums in a cell that were compared with the past: of its hosts, by host,
+        and of the pool, by instance."""
+        return {**sum_totals(cell.places, self.slope), **read_pool(cell, self.slope)}
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
         """Layouts of the comparison, most informative first."""
-        return rank_layouts(self.groups, self._strata)
+        return rank_layouts(self.groups, self._strata, self.days, self.metric.controlled)
 
     @property
     def estimate(self) -> Estimate | None:
@@ -236,7 +236,8 @@ class RatioSeries:
     def _combine(self, groups: list[Group], ages: list[int]) -> Estimate:
         age = sum(ages) / len(ages)
         prior = prior_at(self.metric.prior_variance, age) + self.noise.excess(age)
-        return combine(groups, prior, self.metric.prior_df, self.metric.day_variance)
+        between_days = self.days.variance if self.days else self.metric.day_variance
+        return combine(groups, prior, self.metric.prior_df, between_days)
 
     def _estimate_windows(self, minute: int) -> dict[int, Estimate]:
         """The trailing windows that are worse, if the last half hour is worse at all."""
@@ -254,7 +255,7 @@ class RatioSeries:
         return found
 
     def _estimate_cohorts(self) -> dict[Cohort, Estimate]:
-        """Single strata, and single buckets over all strata, if any of them is worse."""
+        """Single strata, and single buckets over strata, if one of them is worse."""
         found: dict[Cohort, Estimate] = {}
         cohorts = list_cohorts(self.cells)
         if not any(

@@ -22,10 +22,18 @@ from __future__ import annotations
 
 import math
 
-from dashboard.regressions.judge.before_after import HostHistories
+from dashboard.regressions.judge.before_after import (
+    HOST,
+    Adjustment,
+    HostHistories,
+    add_past,
+    compare_hosts,
+    sum_levels,
+)
 from dashboard.regressions.judge.buckets import Bounds
 from dashboard.regressions.judge.inputs import CellRows, InstanceMinute, Traffic
 from dashboard.regressions.judge.node_past import NodePast
+from dashboard.regressions.judge.pool_past import PoolPast
 from dashboard.regressions.judge.pooled_estimate import MAX_UNITS, Total, Unit, evict_units
 from dashboard.regressions.judge.serial_noise import SerialNoise
 from dashboard.regressions.judge.settings import RatioMetric, Settings
@@ -51,6 +59,7 @@ class MatchedCell:
         "nodes",
         "past",
         "places",
+        "pool",
         "shares_nodes",
         "traffic",
     )
@@ -62,6 +71,7 @@ class MatchedCell:
         self.baseline: dict[Unit, Total] = {}
         self.candidate: dict[Unit, Total] = {}
         self.places: HostHistories = {}
+        self.pool: PoolPast | None = None
         self.past = NodePast(noise)
         self.shares_nodes = False
         self.nodes: dict[Unit, str] = {}
@@ -87,6 +97,39 @@ class MatchedCell:
                 self._discard()
                 return 1, self._close(minute, 1, base, cand)
         return self._gather(minute, rows, metric, settings)
+
+    def add_past(self, minute: int, rows: CellRows, metric: RatioMetric) -> None:
+        """Adds a minute of the baseline to the past of its hosts, and of their pool."""
+        levels = sum_levels(rows.baseline, metric, HOST)
+        add_past(self.places, minute, levels, rows.loads)
+        if self.pool is None:
+            self.pool = PoolPast()
+        self.pool.add(minute, levels, rows.loads)
+
+    def compare_with_past(
+        self,
+        minute: int,
+        rows: CellRows,
+        metric: RatioMetric,
+        adjust: Adjustment,
+        settings: Settings,
+    ) -> tuple[int, float] | None:
+        """Compares the candidate's minute with the past of its hosts, or of the pool. Returns the
+        longest span and the mean change of the bins that the minute closes."""
+        known: list[InstanceMinute] = []
+        unknown: list[InstanceMinute] = []
+        for row in rows.candidate:
+            place = self.places.get(row.host)
+            is_known = place is not None and place.past.length >= settings.past_minutes
+            (known if is_known else unknown).append(row)
+        closed = compare_hosts(self.places, minute, known, rows.loads, metric, adjust, settings)
+        if self.pool is not None and unknown and not rows.alternates:
+            closed += self.pool.compare(minute, unknown, rows.loads, metric, adjust, settings)
+        if not closed:
+            return None
+        return max(each.span for each in closed), math.fsum(each.change for each in closed) / len(
+            closed
+        )
 
     def _locate(self, rows: list[InstanceMinute], known: dict[Unit, Total]) -> None:
         """Records the nodes of instances. An instance keeps the node of its first minutes."""

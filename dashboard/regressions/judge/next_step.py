@@ -12,7 +12,7 @@ from dashboard.regressions.judge.evidence import detectable
 from dashboard.regressions.judge.inputs import Stratum, stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.level_reading import find_shown
-from dashboard.regressions.judge.not_compared import judged_levels
+from dashboard.regressions.judge.not_compared import judged_levels, list_layouts
 from dashboard.regressions.judge.pooled_estimate import Unit, log_to_change
 from dashboard.regressions.judge.reading_state import BoundedSeries
 from dashboard.regressions.judge.region_state import Region
@@ -39,8 +39,7 @@ def next_step(
         "no_common_host",
         "no_common_stratum",
     ):
-        strata = list_candidate_strata(comparison)
-        return NextStep("run_side_by_side", "baseline", strata[0] if strata else "", 1, None, 60)
+        return run_side_by_side(comparison)
     if reason == "too_few_calls":
         return NextStep(
             "add_traffic", "candidate", "", settings.bin_calls, None, settings.bin_minutes[-1]
@@ -60,7 +59,15 @@ def next_step(
         return NextStep(
             "add_traffic", "candidate", "", settings.bin_calls, None, settings.bin_minutes[0]
         )
+    if any(how.startswith("pool") for how in list_layouts(comparison)[:1]):
+        return run_side_by_side(comparison)
     return choose_more_instances(comparison, held)
+
+
+def run_side_by_side(comparison: Comparison) -> NextStep:
+    """The advice to keep an instance of the baseline for an hour."""
+    strata = list_candidate_strata(comparison)
+    return NextStep("run_side_by_side", "baseline", strata[0] if strata else "", 1, None, 60)
 
 
 def list_candidate_strata(comparison: Comparison) -> list[str]:
@@ -81,7 +88,7 @@ def find_swappable(comparison: Comparison) -> Stratum | None:
     pairs = set()
     for region, series in judged_levels(comparison):
         for group in series.estimate.groups if series.estimate else ():
-            if group.same_hosts or len(group.baseline) != 1 or len(group.candidate) != 1:
+            if group.day_share or len(group.baseline) != 1 or len(group.candidate) != 1:
                 return None
             (baseline,), (candidate,) = group.baseline, group.candidate
             hosts = find_hosts(region, group.stratum)
@@ -129,7 +136,7 @@ def estimate_more_instances(
     weight = sum(1.0 / group.k for group in estimate.groups)
     steps = []
     for group in estimate.groups:
-        if group.same_hosts:
+        if group.day_share:
             continue
         for arm, grown, other in (
             ("candidate", group.candidate, group.baseline),

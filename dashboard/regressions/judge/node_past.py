@@ -35,12 +35,14 @@ from dashboard.regressions.judge.settings import RatioMetric
 class NodePast:
     """The differences between the nodes of one cell before the deployment."""
 
-    __slots__ = ("_hour", "_noise", "_open", "hours")
+    __slots__ = ("_hour", "_noise", "_open", "closed", "hours")
 
     def __init__(self, noise: SerialNoise) -> None:
         self._noise = noise
         self.hours: dict[str, list[float]] = {}
         """By node: the sum of its differences, and the number of hours."""
+        self.closed = 0
+        """Number of hours with two nodes or more."""
         self._hour: int | None = None
         self._open: dict[str, list[float]] = {}
 
@@ -73,6 +75,7 @@ class NodePast:
         self._open = {}
         if len(levels) < 2:
             return
+        self.closed += 1
         middle = math.fsum(levels.values()) / len(levels)
         self._noise.add(
             self, {node: level - middle for node, level in levels.items()}, 1.0 - 1.0 / len(levels)

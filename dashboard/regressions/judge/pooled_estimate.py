@@ -14,8 +14,8 @@ t-statistic:
 
     variance = (prior_df * prior_variance + squares) / (prior_df + df)
 
-The interval uses the t distribution with `prior_df` + `df` degrees of freedom. Groups of
-`same_hosts` add the variance between days, which more hosts do not reduce.
+The interval uses the t distribution with `prior_df` + `df` degrees of freedom. Comparisons with
+another day add the variance between days, which more hosts do not reduce.
 
 Invariants: positive is worse; the unit is the instance, never the call; a group needs an instance
 in each arm; the result does not depend on the order of instances.
@@ -113,12 +113,20 @@ class Place(NamedTuple):
     shared: float
 
 
+class Repeats(NamedTuple):
+    """Instances of an arm per place: those that follow each other may be on the same node."""
+
+    baseline: float
+    candidate: float
+
+
 class Group(NamedTuple):
     """One stratum: the mean matched log ratio of every counted instance, and the means of the arms.
 
     `k` is the variance of the difference per unit of variance between instances. In a group of
-    `same_hosts`, each host is compared with its own past: the baseline is 0 by definition, and all
-    hosts share the difference between days.
+    `same_hosts`, each host is compared with its own past: the baseline is 0 by definition.
+    `day_share` is the part of the comparison that is with another day: all instances share the
+    difference between days. In a comparison with the pool, `repeats` are set.
     """
 
     stratum: Stratum
@@ -128,6 +136,8 @@ class Group(NamedTuple):
     candidate_mean: float
     k: float
     same_hosts: bool = False
+    day_share: float = 0.0
+    repeats: Repeats | None = None
     residual: float | None = None
     """The weighted sum of squares, if instances differ in variance or share nodes."""
     places: Mapping[Unit, Place] | None = None
@@ -253,16 +263,34 @@ def make_host_group(stratum: Stratum, hosts: Mapping[Unit, float]) -> Group:
         math.fsum(hosts.values()) / len(hosts),
         1.0 / len(hosts),
         same_hosts=True,
+        day_share=1.0,
     )
+
+
+def make_pool_group(
+    stratum: Stratum,
+    baseline: Mapping[Unit, float],
+    candidate: Mapping[Unit, float],
+    repeats: Repeats,
+) -> Group:
+    """The group of one stratum whose instances are compared with the pool of the last day. An arm
+    counts as many instances as ran at once."""
+    known = group(stratum, baseline, candidate)
+    k = repeats.candidate / len(candidate) + repeats.baseline / len(baseline)
+    return known._replace(k=k, day_share=1.0, repeats=repeats)
 
 
 def regroup(part: Group, candidate: Mapping[Unit, float]) -> Group:
     """The group with other instances of the candidate."""
     if part.same_hosts:
         return make_host_group(part.stratum, candidate)
+    if part.repeats is not None:
+        return make_pool_group(part.stratum, part.baseline, candidate, part.repeats)
     if part.places is not None:
-        return place_group(part.stratum, part.baseline, candidate, part.places)
-    return group(part.stratum, part.baseline, candidate)
+        found = place_group(part.stratum, part.baseline, candidate, part.places)
+    else:
+        found = group(part.stratum, part.baseline, candidate)
+    return found._replace(day_share=part.day_share)
 
 
 def pool_change(groups: Sequence[Group]) -> float:
@@ -303,7 +331,7 @@ def combine(
     df = prior_df + sum(part.df for part in groups)
     variance = (prior_df * prior_variance + math.fsum(part.squares() for part in groups)) / df
     weight = math.fsum(1.0 / part.k for part in groups)
-    of_days = math.fsum(1.0 / part.k for part in groups if part.same_hosts) / weight
+    of_days = math.fsum(part.day_share / part.k for part in groups) / weight
     error = math.sqrt(variance / weight + day_variance * of_days * of_days)
     return Estimate(pool_change(groups), error, variance, df, tuple(groups))
 

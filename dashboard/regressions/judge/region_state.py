@@ -8,6 +8,7 @@ from typing import NamedTuple
 from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.before_after import Hosts, NoPastReason, compute_loads
 from dashboard.regressions.judge.call_metrics import wall_middle
+from dashboard.regressions.judge.day_history import DayHistory
 from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import CellKey, CellRows, InstanceMinute, Stratum, Traffic
 from dashboard.regressions.judge.level_ratio import RatioSeries
@@ -20,13 +21,14 @@ from dashboard.regressions.judge.verdict_policy import JudgedTrack, Track
 Series = RatioSeries | AffectedSeries
 
 
-def series_for(metric: AnyMetric, settings: Settings) -> Series:
-    """The series for a metric."""
-    return (
-        RatioSeries(metric, settings)
-        if isinstance(metric, RatioMetric)
-        else AffectedSeries(metric, settings)
-    )
+def series_for(
+    metric: AnyMetric, settings: Settings, region: str = "", days: DayHistory | None = None
+) -> Series:
+    """The series for a metric of a region."""
+    if not isinstance(metric, RatioMetric):
+        return AffectedSeries(metric, settings)
+    shifts = days.read_shifts(region, metric, settings.bin_calls) if days else None
+    return RatioSeries(metric, settings, shifts)
 
 
 class Calls(NamedTuple):
@@ -42,11 +44,11 @@ class Calls(NamedTuple):
 class Region:
     """State of one region of a candidate and its baseline."""
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: Settings, days: DayHistory | None = None) -> None:
         self.name = name
         self.traffic: dict[CellKey, Traffic] = {}
         self.entries = [
-            (series_for(metric, settings), Track(metric)) for metric in settings.metrics
+            (series_for(metric, settings, name, days), Track(metric)) for metric in settings.metrics
         ]
         self.drifts = [
             CusumDetector(metric, settings)
@@ -185,7 +187,9 @@ class Region:
             cell.loads = loads
             if not cell.baseline and self.hosts.gone(stratum, minute):
                 self.wants_past = True
+                self.hosts.follow(stratum)
                 cell.gone = with_past
+                cell.alternates = self.hosts.alternates(stratum)
         return rows
 
     def _count_unmatched(

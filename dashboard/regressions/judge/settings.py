@@ -44,6 +44,8 @@ class RatioMetric(Metric):
     of_callers: bool = False
     """The metric includes stalled calls. One compilation moves a mean for hours, so most of the
     last half hour must show the change."""
+    controlled: bool = False
+    """The value is less what other models on the same node show (`neighbours`)."""
     of_buckets: bool = False
     """An engine may count calls in buckets. The level then lies in one bucket, and its resolution
     is the bucket's width."""

@@ -15,8 +15,8 @@ Algorithm: method of moments. Each pair yields sums that add up over pairs:
 Invariants:
 
 - each pair is replayed once, and each point of a metric is recorded once per region;
-- groups of `same_hosts` are excluded from `points`, because hosts and their own past differ by
-  other effects;
+- comparisons with another day are excluded from `points`, because an instance and the past differ
+  by other effects;
 - a learned value is never below MIN_VARIANCE_SHARE of the default variance;
 - a point that fewer than LEAST_PAIRS pairs reached is not used.
 
@@ -100,7 +100,7 @@ class Lesson:
             reached += 1
         self._seen[region, metric] = reached
         # Hosts and their own past differ by other effects than instances that run at the same time.
-        groups = [group for group in series.estimate.groups if not group.same_hosts]
+        groups = [group for group in series.estimate.groups if not group.day_share]
         freedom = sum(group.df for group in groups)
         if freedom:
             total = self._points.setdefault(metric, {}).setdefault(

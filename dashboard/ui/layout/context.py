@@ -14,7 +14,7 @@ from dashboard.projects.cardinality_limits import describe_limit, read_limits
 from dashboard.projects.models import Project, Role
 from dashboard.projects.selectors import role_includes
 from dashboard.ui.layout.memberships import Membership
-from dashboard.ui.layout.navigation import build_navigation
+from dashboard.ui.layout.navigation import build_help_link, build_navigation
 
 THEMES = (("system", "System"), ("light", "Light"), ("dark", "Dark"))
 
@@ -47,6 +47,7 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
         return frame
     memberships: list[Membership] = request.memberships  # type: ignore[attr-defined]
     match = request.resolver_match
+    here = (match.url_name if match else None) or ""
     return frame | {
         "project": mine.project,
         "projects": [membership.project for membership in memberships],
@@ -55,7 +56,9 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
         "may_admin": role_includes(mine.role, Role.ADMIN),
         "limits_reached": _list_limits_reached(mine.project) if mine.over_limit else {},
         "open_alert_count": mine.open_alerts,
-        "sections": build_navigation(mine.project.slug, (match.url_name if match else None) or ""),
+        "folding": mine.folding,
+        "help_link": build_help_link(here),
+        "sections": build_navigation(mine.project.slug, here),
     }
 
 

@@ -4,6 +4,7 @@ page layout."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
@@ -14,6 +15,9 @@ from dashboard.accounts.models import User
 from dashboard.alerts.kill_switch.models import Switch
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
+from dashboard.common.health import FOLD_EXPECTED_WITHIN_S
+from dashboard.common.heartbeat import WORKER
+from dashboard.common.models import Heartbeat
 from dashboard.fleet.models import LimitReached
 from dashboard.fleet.models.limits import COUNTER
 from dashboard.fleet.selectors.limits import SHOWN_FOR_S
@@ -23,13 +27,22 @@ from dashboard.projects.models import Member, Project, Role
 @dataclass(frozen=True)
 class Membership:
     """One project of a person. `switched`: a kill switch is active in it. `over_limit`: a limit was
-    reached within a day. The flags let pages skip queries that would find nothing."""
+    reached within a day. The flags let pages skip queries that would find nothing. `folded_at`: the
+    last fold of any worker, for the health mark of the bar."""
 
     project: Project
     role: Role
     open_alerts: int
     switched: bool
     over_limit: bool
+    folded_at: datetime | None
+
+    @property
+    def folding(self) -> bool:
+        """True if a worker finished a fold within the expected time."""
+        if self.folded_at is None:
+            return False
+        return (clock.now() - self.folded_at).total_seconds() <= FOLD_EXPECTED_WITHIN_S
 
 
 def find_person_with_projects(user_id: int) -> User | None:
@@ -71,9 +84,21 @@ def _members(user_id: int) -> QuerySet[Member]:
         ),
         switched=Exists(Switch.objects.filter(project=OuterRef("project"), ended_at=None)),
         over_limit=Exists(reached),
+        folded_at=Subquery(
+            Heartbeat.objects.filter(kind=WORKER, folded_at__isnull=False)
+            .order_by("-folded_at")
+            .values("folded_at")[:1]
+        ),
     )
     return rows.order_by("project__name", "project_id")
 
 
 def _membership(row: Any) -> Membership:
-    return Membership(row.project, Role(row.role), row.open_alerts, row.switched, row.over_limit)
+    return Membership(
+        project=row.project,
+        role=Role(row.role),
+        open_alerts=row.open_alerts,
+        switched=row.switched,
+        over_limit=row.over_limit,
+        folded_at=row.folded_at,
+    )

@@ -55,6 +55,29 @@ SECTIONS = (
     Section("h", "Health", "health", ("health",), in_bar=False),
 )
 
+HELP = (
+    ("fleet", "dashboard/pages", "fleet"),
+    ("model", "dashboard/pages", "tabs-of-a-model"),
+    ("version", "dashboard/pages", "tabs-of-a-model"),
+    ("compare", "dashboard/pages", "compare"),
+    ("instance", "dashboard/pages", "instances-and-ranks"),
+    ("rank", "dashboard/pages", "instances-and-ranks"),
+    ("finding", "dashboard/pages", "findings"),
+    ("alert_grades", "dashboard/pages", "alert-quality"),
+    ("alert", "dashboard/pages", "alerts"),
+    ("switch", "dashboard/pages", "kill-switch"),
+    ("judging", "dashboard/pages", "detection-settings"),
+    ("rule", "dashboard/pages", "notifications"),
+    ("guide", "dashboard/pages", "runbooks"),
+    ("member", "dashboard/pages", "roles"),
+    ("keys", "dashboard/security", ""),
+    ("data", "dashboard/operations/settings", "settings-of-a-project"),
+    ("setup", "dashboard/pages", "setup"),
+    ("health", "dashboard/operations/troubleshooting", ""),
+)
+"""The document and heading that explain the pages whose URL name begins with the prefix; the first
+prefix that fits counts."""
+
 
 @dataclass(frozen=True)
 class NavigationLink:
@@ -72,6 +95,15 @@ class NavigationLink:
 def build_navigation(slug: str, here: str) -> list[NavigationLink]:
     """The navigation of a project, seen from the URL named `here`."""
     return [_link(section, slug, here) for section in SECTIONS]
+
+
+def build_help_link(here: str) -> str:
+    """The address of the document that explains the page named `here`; else the index of help."""
+    for prefix, document, heading in HELP:
+        if here.startswith(prefix):
+            address = reverse("help_document", args=[document])
+            return f"{address}#s-{heading}" if heading else address
+    return reverse("help")
 
 
 def _link(section: Section, slug: str, here: str) -> NavigationLink:

@@ -14,7 +14,9 @@ from django.db import OperationalError
 from kombu.exceptions import OperationalError as BrokerError
 
 from dashboard import scheduler
+from dashboard.celery import app as celery_app
 from dashboard.common import clock
+from dashboard.common.models import JobSlot
 from dashboard.common.redis_status import BrokerStatus
 from dashboard.pipeline import STAGES
 from dashboard.scheduler import Sweeper, TaskSender
@@ -22,6 +24,13 @@ from tests.flow.stack import REDIS_URL, free_port
 from tests.machine import need
 
 NOON = 1_790_000_040.0
+FOLD = "dashboard.fleet.tasks.fold"
+WAITING = {
+    FOLD,
+    "dashboard.alerts.tasks.deliver",
+    "dashboard.alerts.tasks.switch",
+}
+"""The tasks of the stages whose work can be seen in one query."""
 
 
 class Application:
@@ -75,13 +84,55 @@ def counts(app: Application) -> dict[str, int]:
     return {stage.task: [name for name, _ in app.sent].count(stage.task) for stage in STAGES}
 
 
-def test_the_embedded_server_sends_one_task_for_each_slot(
+@pytest.mark.django_db
+def test_the_embedded_server_sends_one_task_for_each_slot_of_a_stage_with_work(
+    now: SimpleNamespace, settings: LazySettings, store_reports: Any, make_request: Any
+) -> None:
+    settings.EMBEDDED = True
+    app = Application()
+    store_reports(make_request(minutes=1))
+    send(90, now, TaskSender(app))  # type: ignore[arg-type]
+    assert counts(app) == expected(90) | dict.fromkeys(WAITING - {FOLD}, 9)
+
+
+@pytest.mark.django_db
+def test_the_embedded_server_runs_a_stage_without_work_every_ten_seconds(
     now: SimpleNamespace, settings: LazySettings
 ) -> None:
     settings.EMBEDDED = True
     app = Application()
     send(90, now, TaskSender(app))  # type: ignore[arg-type]
-    assert counts(app) == expected(90)
+    assert counts(app) == expected(90) | dict.fromkeys(WAITING, 9)
+    assert {stage.task for stage in STAGES if stage.waiting} == WAITING
+
+
+@pytest.mark.django_db
+def test_frequent_stages_of_the_embedded_server_write_no_claim(
+    now: SimpleNamespace, settings: LazySettings
+) -> None:
+    settings.EMBEDDED = True
+    app = Application()
+    send(10, now, TaskSender(app))  # type: ignore[arg-type]
+    frequent = {stage.task for stage in STAGES if stage.every < 10}
+    assert {name for name, named in app.sent if not named["kwargs"]["swept"]} == frequent
+    celery_app.loader.import_default_modules()
+    for task in frequent:
+        celery_app.tasks[task].run(swept=False)
+    assert not JobSlot.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_report_that_arrives_at_an_idle_server_is_folded_in_the_next_second(
+    now: SimpleNamespace, settings: LazySettings, store_reports: Any, make_request: Any
+) -> None:
+    settings.EMBEDDED = True
+    app = Application()
+    sender = TaskSender(app)  # type: ignore[arg-type]
+    send(3, now, sender)
+    before = counts(app)[FOLD]
+    store_reports(make_request(minutes=1))
+    send(1, now, sender)
+    assert counts(app)[FOLD] == before + 1
 
 
 def test_of_three_workers_one_sends_each_task(now: SimpleNamespace, broker: BrokerStatus) -> None:
@@ -132,6 +183,7 @@ def test_without_redis_no_task_is_sent_and_each_slot_is_run_once(
     assert {stage.task: app.ran.count(stage.task) for stage in STAGES} == expected(45)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_sender_that_fails_once_sends_the_next_slot(
     now: SimpleNamespace, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +209,7 @@ def test_a_sender_that_fails_once_sends_the_next_slot(
     assert app.sent
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("embedded", [True, False])
 def test_a_task_that_could_not_be_sent_is_sent_again_in_the_same_slot(
     embedded: bool, now: SimpleNamespace, broker: BrokerStatus, settings: LazySettings

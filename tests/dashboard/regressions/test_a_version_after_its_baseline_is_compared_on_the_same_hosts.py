@@ -21,7 +21,7 @@ from dashboard.regressions.judge import (
 from dashboard.regressions.judge.affected_instances import MIN_PAST_MINUTES
 from dashboard.regressions.judge.settings import ERRORS, P50
 from tests.bench.fleet_sim import Fleet, instance_minutes
-from tests.dashboard.regressions.fleets import every_minute, instance
+from tests.dashboard.regressions.fleets import instance
 from tests.dashboard.regressions.test_the_change_is_what_the_formula_gives_by_hand import (
     prior_by_hand,
     tail_by_hand,
@@ -169,19 +169,6 @@ def test_a_daily_cycle_and_a_change_of_load_are_no_regression(history: int):
     said = [fleet_verdicts(fleet)[0] for fleet in fleets]
     assert not any("roll_back" in each for each in said)
     assert sum("healthy" in each for each in said) >= 4
-
-
-def test_a_host_without_history_is_named():
-    rows = a_day_and_after(1.0) + list(every_minute([at("candidate", "z", first_minute=-60)], 60))
-    outcome = judged(rows)
-    assert [
-        (item.what, item.why)
-        for item in outcome.not_compared
-        if item.why != "after_the_baseline_ended"
-    ] == [("forward · H100 · z", "no_baseline_on_host")]
-    assert outcome.comparable_share is not None
-    assert 0.6 < outcome.comparable_share < 0.7
-    assert p50_of(outcome).candidate_instances == 2
 
 
 def test_a_history_of_under_three_hours_is_not_used():

@@ -1,5 +1,5 @@
 """A blue/green deployment creates pods with new names on the same nodes: with the node, the version
-is compared with the past of the nodes; without the node, no host has a past."""
+is compared with the past of the nodes; without the node, with the past of all hosts together."""
 
 from __future__ import annotations
 
@@ -81,13 +81,15 @@ def test_a_slower_version_is_rolled_back_on_its_nodes(blue_and_green: Pods, send
 
 
 @pytest.mark.parametrize("reporting", [0, 1], ids=["neither version", "only the new version"])
-def test_without_the_nodes_of_both_versions_no_host_has_a_past(
+def test_without_the_nodes_of_both_versions_all_hosts_together_are_the_reference(
     blue_and_green: Pods, send: Sent, reporting: int
 ) -> None:
     if reporting:
         place(blue_and_green[1])
     verdict = judge(blue_and_green, send)
-    assert (verdict.kind, verdict.evidence["reason"]) == ("not_enough_data", "no_common_host")
+    p50 = next(row for row in verdict.evidence["evidence"] if row["metric"] == "p50")
+    assert (verdict.kind, p50["layouts"]) == ("roll_back", ["pool_by_load"])
+    assert "than 2026.11.2 on all its hosts together earlier, adjusted for load" in verdict.sentence
 
 
 def test_pods_at_once_on_a_node_are_separate_units(blue_and_green: Pods, send: Sent) -> None:

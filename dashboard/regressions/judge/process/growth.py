@@ -23,9 +23,9 @@ from collections import deque
 from collections.abc import Sequence
 from statistics import median
 
-from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import Arm, Stratum
+from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.pooled_estimate import Unit, pool_change, t_quantile
 from dashboard.regressions.judge.process.comparison import (
     Arms,

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.inputs import Arm, Stratum
+from dashboard.regressions.judge.past_levels import DAY_MINUTES
 from dashboard.regressions.judge.pooled_estimate import Total, Unit, evict_units
 from dashboard.regressions.judge.process.comparison import (
     ComparedSeries,

@@ -23,10 +23,18 @@ from dashboard.vocabulary.numbers import (
 LAYOUT_PHRASES: dict[Layout, str] = {
     "side_by_side": "",
     "day_before": f" on the same hosts 24{SPACE}h earlier",
+    "day_before_by_weekday": f" on the same hosts 24{SPACE}h earlier, adjusted for the weekday,",
     "past_by_load": " on the same hosts earlier, adjusted for load,",
+    "pool_day_before": f" on all its hosts together 24{SPACE}h earlier",
+    "pool_day_before_by_weekday": f" on all its hosts together 24{SPACE}h earlier, adjusted for "
+    "the weekday,",
+    "pool_by_load": " on all its hosts together earlier, adjusted for load,",
     "last_day": " on its last day",
     "run_against_run": "",
+    "less_neighbours": "",
 }
+HOST_LAYOUTS: set[Layout] = {"day_before", "day_before_by_weekday", "past_by_load"}
+"""Layouts that compare hosts with their own past."""
 PART = " · "
 """Separates the parts of a stratum's name."""
 NAMED_STRATA = 2
@@ -151,7 +159,7 @@ def interval(row: Evidence, worse: bool) -> str:
 def instances_phrase(row: Evidence) -> str:
     """The affected instances of the candidate: on 2 of 6 instances; on average over 6 instances."""
     count, total = row.affected_instances, row.candidate_instances
-    unit = "host" if row.layouts[:1] in (("day_before",), ("past_by_load",)) else "instance"
+    unit = "host" if set(row.layouts[:1]) & HOST_LAYOUTS else "instance"
     unit = "run" if row.layouts[:1] == ("run_against_run",) else unit
     if count == total:
         return f"on {FEW.get(total, f'all {total}')} {unit}{'s' if total > 1 else ''}"

@@ -61,9 +61,15 @@ SMALLEST_MIX_SHIFT = 0.001
 COMPARISON_METHODS = {
     "side_by_side": "same minutes, cohort and shapes",
     "day_before": "same hosts 24 h earlier, same shapes",
+    "day_before_by_weekday": "same hosts 24 h earlier, adjusted for the weekday, same shapes",
     "last_day": "the baseline's last day",
     "past_by_load": "same hosts earlier, adjusted for load, same shapes",
+    "pool_day_before": "all hosts of the baseline together 24 h earlier, same shapes",
+    "pool_day_before_by_weekday": "all hosts of the baseline together 24 h earlier, adjusted for "
+    "the weekday, same shapes",
+    "pool_by_load": "all hosts of the baseline together earlier, adjusted for load, same shapes",
     "run_against_run": "runs of earlier versions, same cohort and shapes",
+    "less_neighbours": "adjusted for other models on the same nodes",
 }
 
 

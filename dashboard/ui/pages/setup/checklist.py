@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Max
+from django.db.models import Count, Exists, Max, OuterRef
 from django.urls import reverse
 
 from dashboard.alerts.models import Channel, RollbackGuide
@@ -63,13 +63,14 @@ class _Versions:
 
 
 def read_checklist(*, project: Project) -> Checklist:
-    """The state of each step, in five queries."""
-    setup, rules, guides, fleet = (
-        reverse(name, args=[project.slug]) for name in ("setup", "rules", "guides", "fleet")
-    )
+    """The state of each step, in three queries."""
+    setup, fleet = (reverse(name, args=[project.slug]) for name in ("setup", "fleet"))
     versions = _count_versions(project)
-    has_channel = for_project(Channel, project).filter(enabled=True).exists()
-    has_runbook = for_project(RollbackGuide, project).exists()
+    has_channel, has_runbook, has_verdict = Project.objects.values_list(
+        Exists(Channel.objects.filter(project=OuterRef("pk"), enabled=True)),
+        Exists(RollbackGuide.objects.filter(project=OuterRef("pk"))),
+        Exists(Verdict.objects.filter(project=OuterRef("pk"))),
+    ).get(pk=project.pk)
     return Checklist(
         [
             _key(project, setup),
@@ -80,22 +81,8 @@ def read_checklist(*, project: Project) -> Checklist:
                 f"{setup}#s2",
                 "Instrument a job",
             ),
-            Step(
-                "Notification channel",
-                has_channel,
-                "Alerts are sent." if has_channel else "Without a channel, alerts notify no one.",
-                f"{rules}#channels",
-                "Add channel",
-                for_admins=True,
-            ),
-            Step(
-                "Runbook",
-                has_runbook,
-                "Alerts show it." if has_runbook else "Rollback steps, shown on each alert.",
-                guides,
-                "Write runbook",
-                for_admins=True,
-            ),
+            _channel(has_channel, project),
+            _runbook(has_runbook, project),
             Step(
                 "Second version",
                 versions.count > 1,
@@ -105,7 +92,7 @@ def read_checklist(*, project: Project) -> Checklist:
                 f"{setup}#s2",
                 "Set the version",
             ),
-            _first_verdict(versions, for_project(Verdict, project).exists(), fleet),
+            _first_verdict(versions, has_verdict, fleet),
         ]
     )
 
@@ -120,6 +107,18 @@ def _key(project: Project, setup: str) -> Step:
     else:
         detail = "A job needs an API key to send reports."
     return Step("API key", found["used_at"] is not None, detail, f"{setup}#s1", "Create key", True)
+
+
+def _channel(exists: bool, project: Project) -> Step:
+    detail = "Alerts are sent." if exists else "Without a channel, alerts notify no one."
+    url = reverse("rules", args=[project.slug]) + "#channels"
+    return Step("Notification channel", exists, detail, url, "Add channel", for_admins=True)
+
+
+def _runbook(exists: bool, project: Project) -> Step:
+    detail = "Alerts show it." if exists else "Rollback steps, shown on each alert."
+    url = reverse("guides", args=[project.slug])
+    return Step("Runbook", exists, detail, url, "Write runbook", for_admins=True)
 
 
 def _count_versions(project: Project) -> _Versions:

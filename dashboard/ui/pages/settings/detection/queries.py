@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Max, Min, Q
+from django.db.models import Count, Max, Min, Q
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.fleet.models import WatchedModel
@@ -71,6 +71,7 @@ def read_detection_data(*, project: Project, model: WatchedModel | None) -> Dete
         else of_project
     )
     pairs = for_project(HealthyPair, project).exclude(taught={})
+    found = pairs.aggregate(count=Count("pk"), first=Min("started_minute"))
     models = list(for_project(WatchedModel, project).order_by("name", "pk")[:MODELS_LISTED])
     return DetectionData(
         project=project,
@@ -80,8 +81,8 @@ def read_detection_data(*, project: Project, model: WatchedModel | None) -> Dete
         of_project=of_project if model else {},
         learned=book.learned(project_id=project.pk),
         learned_at=for_project(LearnedVariance, project).aggregate(at=Max("learned_at"))["at"],
-        pairs=pairs.count(),
-        pairs_since=pairs.aggregate(first=Min("started_minute"))["first"],
+        pairs=found["count"],
+        pairs_since=found["first"],
         changes=_changes(project, model),
         warm_ups=_list_warm_ups(book, models if model is None else [model]),
         preview=find_preview(project=project, model=model),

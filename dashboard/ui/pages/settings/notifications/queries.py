@@ -61,8 +61,8 @@ class RulesData:
         return clock.now().astimezone(get_time_zone(self.project))
 
 
-def read_rules_data(*, project: Project) -> RulesData:
-    """A fixed number of queries."""
+def read_rules_data(*, project: Project, channels: list[Channel]) -> RulesData:
+    """A fixed number of queries in addition to that for the channels."""
     dead = for_project(Delivery, project).filter(state=DeliveryState.DEAD)
     listed = dead.annotate(outlived=Case(When(OBSOLETE_MESSAGES, then=True), default=False))
     by_channel = dead.values_list("channel_id", "channel__name", "channel__enabled").order_by(
@@ -70,7 +70,7 @@ def read_rules_data(*, project: Project) -> RulesData:
     )
     return RulesData(
         project=project,
-        channels=list(for_project(Channel, project).order_by("name", "pk")),
+        channels=sorted(channels, key=lambda channel: (channel.name, channel.pk)),
         rules=list(
             for_project(Rule, project)
             .select_related("channel", "escalate_to")

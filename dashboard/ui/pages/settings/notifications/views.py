@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -198,10 +198,13 @@ def render_notifications(
     status: int = 200,
 ) -> HttpResponse:
     """The page, with the error of a form or with a secret that is shown only once."""
-    channels = render_channels(request)
+    listed = list_channels_with_last_delivery(project=request.project)
+    channels = render_channels(request, listed)
     context = {
         "project": request.project,
-        "page": read_rules_data(project=request.project),
+        "page": read_rules_data(
+            project=request.project, channels=[channel for channel, _ in listed]
+        ),
         "channels": channels,
         "channels_etag": fragment_etag(channels),
         "any_channel": "</li>" in channels,
@@ -219,10 +222,12 @@ def render_notifications(
     )
 
 
-def render_channels(request: ProjectRequest) -> str:
+def render_channels(
+    request: ProjectRequest, listed: Sequence[tuple[Channel, Delivery | None]]
+) -> str:
     """The list of channels, each with the result of its last notification."""
     context = {
-        "channels": list_channels_with_last_delivery(project=request.project),
+        "channels": listed,
         "project": request.project,
         "may_admin": request.membership.role == Role.ADMIN,
     }

@@ -21,6 +21,7 @@ from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import fragment_response
+from dashboard.ui.pages.settings.notifications.queries import list_channels_with_last_delivery
 from dashboard.ui.pages.settings.notifications.views import render_channels, render_notifications
 
 
@@ -28,7 +29,9 @@ from dashboard.ui.pages.settings.notifications.views import render_channels, ren
 @project_page()
 def channels(request: ProjectRequest) -> HttpResponse:
     """The channels with the result of their last notification. The page polls them after a test."""
-    return fragment_response(request, render_channels(request))
+    return fragment_response(
+        request, render_channels(request, list_channels_with_last_delivery(project=request.project))
+    )
 
 
 @require_POST
