@@ -57,16 +57,16 @@ def reads_the_answer(reader: Reader, height: int) -> None:
         reader.sees(fact, within=height)
 
 
-@pytest.mark.parametrize("device", FIRST_SCREEN)
+@pytest.mark.parametrize("screen", FIRST_SCREEN)
 def test_the_link_of_a_message_leads_to_the_answer_and_the_acknowledgement(
     sign_in: Callable[[User], Page],
     live_server: LiveServer,
     user: User,
     project: Project,
     alert: Alert,
-    device: str,
+    screen: str,
 ) -> None:
-    width, height, bottom = FIRST_SCREEN[device]
+    width, height, bottom = FIRST_SCREEN[screen]
     page = sign_in(user)
     page.set_viewport_size({"width": width, "height": height})
     link = alert_url(project=project.slug, number=alert.number)
@@ -87,16 +87,16 @@ def test_the_link_of_a_message_leads_to_the_answer_and_the_acknowledgement(
     todo = page.locator(".rb-list > li.now")
     expect(todo).to_contain_text("Route traffic back to 2026.11.2")
     expect(todo.locator("code")).to_have_text("kubectl argo rollouts undo ranker")
-    if device == "desktop":
+    if screen == "desktop":
         reader.sees(todo)
     acknowledge = page.get_by_role("button", name="Acknowledge")
     reader.sees(acknowledge, within=height)
     box = acknowledge.bounding_box()
-    assert box is not None and box["height"] >= (44 if device == "phone" else 24)
+    assert box is not None and box["height"] >= (44 if screen == "phone" else 24)
 
     reader.click(acknowledge)
     expect(page.locator(".ameta")).to_contain_text("Acknowledged by mara")
     seconds = time.monotonic() - begun
-    print(f"3 am path, {device}: {seconds:.1f} s, {reader.clicks} clicks")
+    print(f"3 am path, {screen}: {seconds:.1f} s, {reader.clicks} clicks")
     assert reader.clicks <= MAX_CLICKS
     assert AlertEvent.objects.filter(alert=alert, kind="acknowledged").count() == 1
