@@ -89,14 +89,14 @@ def alerts_act(request: ProjectRequest) -> HttpResponse:
     action, *named = request.POST.get("action", "").split() or [""]
     if undone := request.GET.get("undo"):
         action, named = "undo", undone.split(",")
-    if action not in DONE:
+    if action and action not in DONE:
         raise Http404("Action not found.")
     chosen = {
         int(one)
         for one in [*named, *([] if named else request.POST.getlist("number"))]
         if one.isascii() and one.isdigit() and len(one) < 10
     }
-    done, errors = _act(request, action, chosen)
+    done, errors = _act(request, action, chosen) if action else ([], [])
     back = _read_back(request)
     if done:
         undo = reverse("alerts_act", args=[request.project.slug])
