@@ -53,6 +53,13 @@ def list_deployments(*, model_id: int, environment: str) -> list[Deployment]:
     return list(rows.select_related("version", "model", "project").order_by("started_minute", "pk"))
 
 
+def name_environment(deployment: Deployment) -> str:
+    """The environment, if the model runs in others as well; else empty."""
+    others = Deployment.objects.filter(model_id=deployment.model_id, ended_minute=None)
+    others = others.exclude(environment__in=(deployment.environment, OTHER))
+    return deployment.environment if others.exists() else ""
+
+
 def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) -> bool:
     """True once a minute, and when late data arrived for minutes that may be evaluated already.
     Data in time waits for the end of its minute.

@@ -20,7 +20,7 @@ from dashboard.fleet.selectors.judge_inputs.execution_modes import ARROW
 from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 from dashboard.regressions.baseline_selection import select_baseline
 from dashboard.regressions.comparison_cache import get_comparison
-from dashboard.regressions.due_deployments import list_due_deployments
+from dashboard.regressions.due_deployments import list_due_deployments, name_environment
 from dashboard.regressions.evidence_reader import list_urgent_facts
 from dashboard.regressions.judge.certain_facts import (
     KINDS_WITHOUT_BASELINE,
@@ -279,6 +279,7 @@ def build_judgement(
         baseline=baseline.version.name,
         say_minute=clock.format_minute,
         cause=cause or None,
+        environment=name_environment(deployment),
     )
     evidence = json.loads(json.dumps(outcome.as_dict()))
     return Judgement(outcome.verdict, sentence, nothing or cause, evidence, _since(outcome))

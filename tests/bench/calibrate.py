@@ -103,7 +103,9 @@ def jobs(chosen: argparse.Namespace, run: Line, done: set[int]) -> list[Job]:
             "name": scenario.name,
             "layout": scenario.layout,
             "faster": scenario.fleet.fault == "slow" and scenario.fleet.size < 0,
-            "part": scenario.fleet.fault_bucket or scenario.fleet.fault_gpu,
+            "part": scenario.fleet.fault_bucket
+            or scenario.fleet.fault_mode
+            or scenario.fleet.fault_gpu,
         }
         fleets = scenario.fleets(chosen.deployments, run["minutes"], chosen.seeds)
         for number, fleet in enumerate(fleets):

@@ -15,6 +15,7 @@ Bools = NDArray[np.bool_]
 Generator = np.random.Generator
 
 GPU_SPEED = {"H100": 0.0, "A100": 0.45, "L40S": 0.9}
+MODE_SPEED = {"default": 0.0, "max-autotune": -0.1}
 BUCKETS = ("small", "large")
 
 
@@ -38,6 +39,8 @@ class Fleet:
     gpus: tuple[str, ...] = ("H100", "A100")
     candidate_gpus: tuple[str, ...] = ()
     """Empty: the candidate runs on the baseline's types in turn."""
+    modes: tuple[str, ...] = ("default",)
+    """Execution modes of the instances of each arm and GPU type, in turn."""
     calls_per_minute: float = 300.0
     host_sd: float = 0.030
     process_sd: float = 0.020
@@ -92,6 +95,8 @@ class Fleet:
     """The shape bucket with the fault `slow`; empty: all."""
     fault_gpu: str = ""
     """The GPU type with the fault; empty: all."""
+    fault_mode: str = ""
+    """The execution mode with the fault; empty: all."""
     replaces: bool = False
     """Each candidate takes the place of a further baseline instance: this one runs on the same host
     until the candidate starts."""
@@ -153,10 +158,11 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Placed:
-    """The instances of the fleet: arm, GPU type, host, and first and last minute."""
+    """The instances of the fleet: arm, GPU type, mode, host, and first and last minute."""
 
     candidate: Bools
     gpu: list[str]
+    mode: list[str]
     host: Ints
     start: Ints
     end: Ints

@@ -20,6 +20,7 @@ def one_after_the_other(fleet: Fleet, base: list[str]) -> Placed:
     return Placed(
         np.repeat([False, True], len(base)),
         base + base,
+        2 * take_modes(fleet, base),
         np.arange(2 * len(base)) if fleet.other_nodes else np.tile(np.arange(len(base)), 2),
         np.array([0] * len(base) + [minute + fleet.gap for minute in change]),
         np.array(change + [whole] * len(base)),
@@ -38,6 +39,7 @@ def side_by_side(fleet: Fleet, base: list[str]) -> Placed:
     return Placed(
         np.array([False] * len(base) + [True] * len(cand) + [False] * len(replaced)),
         base + cand + replaced,
+        [mode for arm in (base, cand, replaced) for mode in take_modes(fleet, arm)],
         np.array(host + host[len(base) :][: len(replaced)]),
         np.array([0] * len(base) + starts + [0] * len(replaced)),
         np.array(
@@ -45,6 +47,13 @@ def side_by_side(fleet: Fleet, base: list[str]) -> Placed:
             + [max(start - fleet.gap, 0) for start in starts][: len(replaced)]
         ),
     )
+
+
+def take_modes(fleet: Fleet, gpus: list[str]) -> list[str]:
+    """The mode of each instance: instances of one GPU type take the modes in turn."""
+    return [
+        fleet.modes[gpus[:number].count(gpu) % len(fleet.modes)] for number, gpu in enumerate(gpus)
+    ]
 
 
 def paired_nodes(base: list[str], cand: list[str], first: int) -> list[int]:

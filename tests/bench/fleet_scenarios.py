@@ -102,6 +102,8 @@ def slow(size: float, **more: object) -> Changes:
 
 
 EIGHT = {"gpus": ("H100",), "baseline_per_gpu": 8, "candidates": 8}
+FOUR_STRATA = {"modes": ("default", "max-autotune"), "baseline_per_gpu": 4, "candidates": 4}
+"""One candidate on each GPU type in each mode."""
 ELSEWHERE = {"nodes_known": False, "other_nodes": True}
 FORTNIGHTS: dict[str, Changes] = {
     ", healthy": {},
@@ -182,4 +184,13 @@ QUESTIONS: dict[str, tuple[str, Changes]] = {
         for name, changes in SHARED_NODES.items()
         for layout in ("2 v 2", "host by host", "1 v 20")
     },
+    "+20% in one mode of two, on two GPU types, 4 v 4+4": (
+        "2 v 3+3",
+        slow(0.2, fault_mode="max-autotune", **FOUR_STRATA),
+    ),
+    "+20% on one GPU type of two, in two modes, 4 v 4+4": (
+        "2 v 3+3",
+        slow(0.2, fault_gpu="A100", **FOUR_STRATA),
+    ),
+    "healthy, two GPU types in two modes, 4 v 4+4": ("2 v 3+3", FOUR_STRATA),
 }

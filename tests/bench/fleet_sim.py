@@ -17,6 +17,7 @@ from tests.bench.fleet_latency import draw_quantiles
 from tests.bench.fleet_model import (
     BUCKETS,
     GPU_SPEED,
+    MODE_SPEED,
     Bools,
     Fleet,
     Floats,
@@ -37,6 +38,7 @@ class Simulated:
 
     candidate: Bools
     gpu: list[str]
+    mode: list[str]
     host: Ints
     process: Ints
     started: Ints
@@ -71,6 +73,8 @@ def choose_faulty(rng: Generator, fleet: Fleet, placed: Placed, clock: Ints) -> 
         faulty[rng.permutation(candidates)[:count]] = True
     if fleet.fault_gpu:
         faulty &= np.array([gpu == fleet.fault_gpu for gpu in placed.gpu])
+    if fleet.fault_mode:
+        faulty &= np.array([mode == fleet.fault_mode for mode in placed.mode])
     begun = clock[None] - placed.start[:, None] >= fleet.onset
     return np.asarray(faulty[:, None] & begun & alive(placed, clock))
 
@@ -80,7 +84,9 @@ def draw_level(rng: Generator, fleet: Fleet, placed: Placed, day: Floats) -> tup
     it."""
     count = len(placed.gpu)
     speed = (
-        np.array([GPU_SPEED[g] for g in placed.gpu])
+        np.array(
+            [GPU_SPEED[g] + MODE_SPEED[m] for g, m in zip(placed.gpu, placed.mode, strict=True)]
+        )
         + rng.normal(0, fleet.host_sd, placed.host.max() + 1)[placed.host]
     )
     speed = speed + rng.normal(0, fleet.process_sd, count)
@@ -117,6 +123,7 @@ def simulate(fleet: Fleet) -> Simulated:
     drawn = Simulated(
         placed.candidate,
         placed.gpu,
+        placed.mode,
         placed.host,
         found.process,
         found.started,
@@ -202,7 +209,7 @@ def rows_of(
 ) -> Iterator[list[InstanceMinute]]:
     """The rows of a simulated fleet, minute by minute."""
     count = len(drawn.gpu)
-    strata = [(gpu, "default", "torch.compile", "1") for gpu in drawn.gpu]
+    strata = [(*place, "torch.compile", "") for place in zip(drawn.gpu, drawn.mode, strict=True)]
     arms: list[Arm] = ["candidate" if arm else "baseline" for arm in drawn.candidate]
     nodes = [f"host{host}" for host in drawn.host]
     columns = zip(*columns_by_minute(drawn), strict=True)

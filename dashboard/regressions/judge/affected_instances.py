@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from dashboard.regressions.judge.baseline_bursts import BaselineBursts
 from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Stratum
 from dashboard.regressions.judge.instance_windows import (
@@ -31,6 +32,7 @@ from dashboard.regressions.judge.instance_windows import (
     InstanceWindows,
     add_rows,
     effective_instances,
+    sum_causes,
     survey_windows,
 )
 from dashboard.regressions.judge.onset import History, find_count_onset
@@ -49,7 +51,7 @@ FULL_HOLD_RISE = 1 / 60
 
 
 class AffectedSeries:
-    """One count of one region, evaluated by affected instances and by rate: see `read`."""
+    """One count of one region, by affected instances and by rate."""
 
     def __init__(self, metric: AffectedMetric, settings: Settings) -> None:
         self.metric = metric
@@ -57,15 +59,14 @@ class AffectedSeries:
         self.candidate: InstanceWindows = {}
         self.matched_minutes = 0
         self.baseline_seen: dict[Stratum, int] = {}
-        """The last minute with calls of the baseline. Where it has ended, the candidate is compared
-        with its last minutes."""
+        """The last minute with calls of the baseline. Its last minutes count after its end."""
         self.judged: Instances = []
         self.affected: Instances = []
         self.baseline_judged: Instances = []
         self.baseline_affected: Instances = []
         self.baseline_suspected: Instances = []
         self.fresh: Instances = []
-        """Affected instances whose newest minutes also show the events."""
+        """Affected instances whose newest minutes show it."""
         self.rates = RateSeries(metric, settings)
         self.history = History(find_count_onset)
         self._rate: Rate | None = None
@@ -73,12 +74,13 @@ class AffectedSeries:
         self._calm_minutes = 0
         self._past_only = False
         self._risen_minutes = 0
+        self._bursts = BaselineBursts(metric)
         self._recent_minutes = settings.recent_minutes
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
         """Adds a minute. Returns 1 if instances of both arms could be judged, else 0."""
-        called = False
-        sums: dict[Stratum, Sums] = {}
+        called, sums = False, dict[Stratum, Sums]()
+        self._bursts.add(rows)
         for (stratum, _), cell in rows.items():
             base_calls, base_events = self._take_baseline(stratum, minute, cell)
             candidate = cell.candidate
@@ -99,8 +101,8 @@ class AffectedSeries:
             return 0
         calls = sum(found.cand_calls for found in sums.values())
         if calls:
-            events = sum(found.cand_events for found in sums.values())
             # A client may report more errors than calls; a share of more than 1 has no likelihood.
+            events = sum(found.cand_events for found in sums.values())
             self.history.add(minute, calls, min(events, calls))
         gone = self._add_past_counts(minute, rows, sums)
         self._past_only = bool(gone)
@@ -150,6 +152,7 @@ class AffectedSeries:
 
     def remember(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
         """Adds a minute of the baseline before the deployment."""
+        self._bursts.add(rows)
         for (stratum, _), cell in rows.items():
             self._take_baseline(stratum, minute, cell)
             for unit in {row.unit for row in cell.baseline}:
@@ -168,13 +171,8 @@ class AffectedSeries:
         return sum(window.events for window in found) / calls if calls else None
 
     def causes(self) -> dict[str, int]:
-        """The candidate's events by cause, most frequent first."""
-        counts: dict[str, int] = {}
-        for units in self.candidate.values():
-            for window in units.values():
-                for cause, count in window.causes.items():
-                    counts[cause] = counts.get(cause, 0) + count
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        """The candidate's events by cause, largest first."""
+        return sum_causes(self.candidate)
 
     @property
     def rate(self) -> Rate | None:
@@ -214,8 +212,10 @@ class AffectedSeries:
             fresh = self.rates.newest.has_risen(self.metric, 0.5)
         risen = self._risen_minutes
         self._risen_minutes = risen + 1 if leaning and fresh else max(0, risen - 2)
-        if self._past_only and self.metric.by_rate and self._risen_minutes < MIN_PAST_MINUTES:
-            regressed = False
+        if self._past_only and self.metric.by_rate:
+            lasting = self._bursts.are_exceeded(self._risen_minutes)
+            leaning = leaning and lasting
+            regressed = regressed and lasting and self._risen_minutes >= MIN_PAST_MINUTES
         rise = self._rise() if leaning or self.rates.window.has_risen(self.metric) else 0.0
         if self.metric.by_rate and self._is_gross(rise):
             leaning = regressed = fresh = True
@@ -254,7 +254,7 @@ class AffectedSeries:
         )
 
     def undecided(self) -> bool:
-        """True if both versions are affected and the candidate's rise is too large to ignore."""
+        """True if both versions are affected and the rise is too large to ignore."""
         return bool(self.affected) and bool(self.baseline_suspected) and self._matters()
 
     def bound(self) -> float | None:
@@ -267,13 +267,13 @@ class AffectedSeries:
         return bool(self.baseline or self.candidate)
 
     def contradicts(self) -> bool:
-        """True if events are more frequent now. An earlier burst does not end HEALTHY."""
+        """True if events are more frequent now, not in an earlier burst."""
         risen = self.rates.half_hour.has_risen(self.metric, 0.5)
         return self.shows() or self.undecided() or (self.metric.by_rate and risen)
 
     def tolerable(self) -> bool:
-        """True if instances were judged, none is affected beyond the baseline, and the data rules
-        out every rate that matters."""
+        """True if instances were judged, none is affected beyond the baseline, and no rate that
+        matters is possible."""
         return (
             bool(self.judged)
             and not self.shows()

@@ -140,6 +140,7 @@ def evaluate_comparison(
         facts=facts,
         environment=known.environment,
         drift=tuple(comparison.drifted()),
+        lost_healthy=policy.lost,
     )
     return apply_runs(outcome, comparison.runs) if comparison.runs else outcome
 

@@ -12,7 +12,12 @@ from dashboard.regressions.judge.error_budget import ErrorBudget
 from dashboard.regressions.judge.explained_by import attribute_causes
 from dashboard.regressions.judge.inputs import stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
-from dashboard.regressions.judge.level_reading import find_outlier, find_shown, is_alone
+from dashboard.regressions.judge.level_reading import (
+    Finding,
+    find_outlier,
+    find_shown,
+    is_alone,
+)
 from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.pool_groups import list_pool_hosts, read_pool
 from dashboard.regressions.judge.pooled_estimate import (
@@ -31,7 +36,12 @@ from dashboard.regressions.judge.result import (
     sort_dots,
 )
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.strata_evidence import count_affected, list_strata, strata_differ
+from dashboard.regressions.judge.strata_evidence import (
+    count_affected,
+    list_dimension_changes,
+    list_strata,
+    strata_differ,
+)
 from dashboard.regressions.judge.verdict_policy import Track, Verdict
 
 MOST_DOTS = 100
@@ -86,15 +96,17 @@ def ratio_row(
     metric, shown = series.metric, find_shown(series, budget)
     estimate, margin = None, 0.0
     if shown is not None and not series.is_within_bucket:
+        shown = show_recent(series, shown) if track.driving else shown
         estimate, margin = shown.estimate, shown.margin
     label, reason = ratio_label(series, margin)
     strata, effect = list_strata(series.estimate, margin), math.log1p(metric.smallest_effect)
+    alone = label == "REGRESSED" and estimate is not None and is_alone(series, estimate)
     return Evidence(
         **build_heading(region, series, track, judged, verdict),
         label=label,
         reason=reason,
         **build_levels(series, estimate),
-        **(build_interval(estimate, margin, settings) if estimate else NO_INTERVAL),
+        **(build_interval(shown, settings) if shown and estimate else NO_INTERVAL),
         smallest_effect=metric.smallest_effect,
         tolerated=metric.tolerated,
         worse=metric.worse,
@@ -109,20 +121,53 @@ def ratio_row(
         layouts=series.layouts,
         causes={},
         dots=() if series.is_within_bucket else ratio_dots(series),
-        alone=label == "REGRESSED" and estimate is not None and is_alone(series, estimate),
-        strata_differ=estimate is not None and strata_differ(estimate, effect),
-        window_minutes=shown.window_minutes if shown else 0,
-        cohort=shown.cohort if shown else None,
-        **build_outlier(series, budget),
+        alone=alone,
+        **(build_scope(series, shown, effect) if shown and estimate else {}),
+        **build_outlier(series, budget, estimate, alone),
     )
 
 
-def build_outlier(series: RatioSeries, budget: ErrorBudget) -> dict[str, Any]:
-    """The instance that is far slower than the others, with its change."""
+def build_scope(series: RatioSeries, shown: Finding, effect: float) -> dict[str, Any]:
+    """The window and the cohort that a change is of, whether cohorts disagree, and their changes in
+    the dimension in which they do."""
+    differ = strata_differ(shown.estimate, effect)
+    found: dict[str, Any] = {"cohort": shown.cohort, "strata_differ": differ}
+    found["window_minutes"] = shown.window_minutes
+    if shown.cohort is not None:
+        kind = shown.cohort.kind
+        alike = [
+            (kind, each.name, log_to_change(estimate.delta))
+            for each, estimate in series.cohorts.items()
+            if each.kind == kind
+        ]
+        alike.sort(key=lambda item: (-item[2], item[1]))
+        if len(alike) > 1 and 2.0 * alike[-1][2] <= alike[0][2]:
+            return {**found, "cohort_changes": tuple(alike)}
+    changes = list_dimension_changes(shown.estimate) if differ else ()
+    return {**found, "cohort_changes": changes}
+
+
+def build_outlier(
+    series: RatioSeries, budget: ErrorBudget, estimate: Estimate | None, alone: bool
+) -> dict[str, Any]:
+    """The instance that is far slower than the others, with its change; and the instance to
+    at, with its host."""
     found = find_outlier(series, budget) if series.groups else None
-    if found is None:
+    units = [
+        (value - group.baseline_mean, str(unit), unit)
+        for group in (estimate.groups if estimate else ())
+        for unit, value in group.candidate.items()
+    ]
+    if found is None and not units:
         return {}
-    return {"outlier": str(found.unit), "outlier_change": log_to_change(found.change)}
+    odd = found.unit if found else max(units)[2] if alone or len(units) == 1 else None
+    said: dict[str, Any] = {}
+    if odd is not None:
+        hosts = (cell.nodes.get(odd, "") for cell in series.cells.values())
+        said = {"odd_instance": str(odd), "odd_host": next(filter(None, hosts), "")}
+    if found:
+        said |= {"outlier": str(found.unit), "outlier_change": log_to_change(found.change)}
+    return said
 
 
 def detectable(margin: float, effect: float, error: float, df: int) -> float:
@@ -145,12 +190,25 @@ def build_levels(series: RatioSeries, estimate: Estimate | None) -> dict[str, An
     }
 
 
-def build_interval(estimate: Estimate, margin: float, settings: Settings) -> dict[str, Any]:
-    """The change with its interval and bound, as relative changes."""
+def show_recent(series: RatioSeries, shown: Finding) -> Finding:
+    """The finding of the last half hour, if the mean no longer shows the change that drives the
+    verdict: a gross change drives it within minutes, and ends it half an hour later."""
+    recent = series.recent.mean()
+    if recent is None or shown.estimate.delta >= series.effect or recent <= shown.estimate.delta:
+        return shown
+    half_hour = shown.estimate._replace(delta=recent)
+    return Finding(half_hour, shown.tail, shown.tail, series.settings.recent_minutes)
+
+
+def build_interval(shown: Finding, settings: Settings) -> dict[str, Any]:
+    """The change with its interval and bound, as relative changes. The last half hour has no
+    interval, because its error is not estimated."""
+    estimate, margin = shown.estimate, shown.margin
+    timed = shown.window_minutes != settings.recent_minutes
     return {
         "change": log_to_change(estimate.delta),
-        "low": log_to_change(estimate.delta - margin),
-        "high": log_to_change(estimate.delta + margin),
+        "low": log_to_change(estimate.delta - margin) if timed else None,
+        "high": log_to_change(estimate.delta + margin) if timed else None,
         "bound": log_to_change(estimate.delta + estimate.margin(settings.healthy_alpha)),
         "smallest_visible": log_to_change(margin),
     }

@@ -141,6 +141,16 @@ def add_rows(
     return all_calls, all_events
 
 
+def sum_causes(windows: InstanceWindows) -> dict[str, int]:
+    """The events by cause, most frequent first."""
+    counts: dict[str, int] = {}
+    for units in windows.values():
+        for window in units.values():
+            for cause, count in window.causes.items():
+                counts[cause] = counts.get(cause, 0) + count
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
 def survey_windows(
     windows: InstanceWindows,
     minute: int,

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from dashboard.regressions.judge.before_after import Adjustment, fit_load_slope, sum_totals
 from dashboard.regressions.judge.bucketed_levels import hides_change
-from dashboard.regressions.judge.cohorts import Cohort, list_cohorts
+from dashboard.regressions.judge.cohorts import Cohort, CohortIndex, is_worse
 from dashboard.regressions.judge.day_history import DayShifts
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
 from dashboard.regressions.judge.instance_means import average_differences
@@ -53,10 +53,12 @@ from dashboard.regressions.judge.trailing_window import EARLIER_MINUTES, Snapsho
 
 TEST_INTERVAL_MINUTES = 5
 """Minutes between two evaluations of trailing windows and of single cohorts."""
+EARLY_MINUTES = 60
+"""First matched minutes, which show a change that was there from the start."""
 
 
 class RatioSeries:
-    """One metric of one region, compared since the deployment."""
+    """One metric of one region since the deployment."""
 
     def __init__(
         self, metric: RatioMetric, settings: Settings, days: DayShifts | None = None
@@ -64,17 +66,20 @@ class RatioSeries:
         self.metric, self.settings, self.days = metric, settings, days
         self.effect = math.log1p(metric.smallest_effect)
         self.growth = metric.prior_variance[0][1] / metric.prior_variance[-1][1]
-        """Growth of the information from the first estimate to the last one."""
+        """Growth of the information over a comparison."""
         self.windows = settings.trailing_minutes
         self.cells: dict[CellKey, MatchedCell] = {}
         self.groups: list[Group] = []
         self.matched_minutes = 0
         self.history = History(find_level_onset)
         self.recent = RecentChanges(settings.recent_minutes, self.effect)
+        self.early_change = 0.0
+        """The mean of the first EARLY_MINUTES."""
         self.trailing: dict[int, Estimate] = {}
-        """Estimates of trailing windows that are worse, by length."""
+        """Trailing windows that are worse, by length."""
         self.cohorts: dict[Cohort, Estimate] = {}
-        """Estimates of single strata and buckets, if there are several and any of them is worse."""
+        """All cohorts, if any is worse."""
+        self._index = CohortIndex()
         self._strata: dict[Stratum, list[MatchedCell]] = {}
         self._ages: list[int] = []
         self._estimate: Estimate | None = None
@@ -170,6 +175,9 @@ class RatioSeries:
                 self.noise.add(stratum, cand, 2.0)
 
     def _remember(self, minute: int, minutes: int, change: float) -> None:
+        if self.matched_minutes < EARLY_MINUTES:
+            share = minutes / (self.matched_minutes + minutes)
+            self.early_change += share * (change - self.early_change)
         self.matched_minutes += minutes
         self.recent.add(minutes, change)
         self.history.add(minute, minutes, minutes * change)
@@ -215,8 +223,7 @@ class RatioSeries:
 
     @property
     def estimate(self) -> Estimate | None:
-        """The change with its error. Computed on demand, because most minutes show no change at
-        all."""
+        """The change with its error. Computed on demand: most minutes show no change."""
         if self._estimate is None and self.groups:
             self._estimate = self._combine(self.groups, self._ages)
         return self._estimate
@@ -255,11 +262,13 @@ class RatioSeries:
         return found
 
     def _estimate_cohorts(self) -> dict[Cohort, Estimate]:
-        """Single strata, and single buckets over strata, if one of them is worse."""
+        """The estimates of all cohorts, if any of them is worse."""
         found: dict[Cohort, Estimate] = {}
-        cohorts = list_cohorts(self.cells)
+        cohorts = self._index.find(self.cells)
         if not any(
-            self._is_worse(cells) for strata in cohorts.values() for cells in strata.values()
+            is_worse(cells, self.past_of, self.effect)
+            for strata in cohorts.values()
+            for cells in strata.values()
         ):
             return found
         for name, strata in cohorts.items():
@@ -268,19 +277,6 @@ class RatioSeries:
             if groups:
                 found[name] = self._combine(groups, ages)
         return found
-
-    def _is_worse(self, cells: list[MatchedCell]) -> bool:
-        """True if the candidate's mean difference in these cells is at least the smallest
-        effect."""
-        totals = [
-            total
-            for cell in cells
-            for total in (*cell.candidate.values(), *self.past_of(cell).values())
-        ]
-        minutes = sum(total.minutes for total in totals)
-        return bool(minutes) and (
-            math.fsum(total.difference for total in totals) >= self.effect * minutes
-        )
 
     @property
     def is_within_bucket(self) -> bool:
@@ -291,8 +287,7 @@ class RatioSeries:
         return hides_change(self.cells.values(), self.past_of, self.metric.worse, self.effect)
 
     def bound(self) -> float | None:
-        """The largest change that the data does not rule out, on the log scale; None without an
-        estimate."""
+        """The largest change that is not ruled out, on the log scale; None without an estimate."""
         estimate = self.estimate
         return estimate.delta + estimate.margin(self.settings.healthy_alpha) if estimate else None
 

@@ -4,8 +4,9 @@ Tests, each with its part of the error budget:
 
 - whole: the mean since the deployment over all strata and buckets;
 - trailing: the last hour and the last four hours, against the time before (`trailing_window`);
-- cohort: single strata and single buckets, if there are several. They are tested together with the
-  step-up procedure of Benjamini and Hochberg, so the false-discovery rate is at most their part;
+- cohort: every GPU type, mode, runtime, world size, bucket and stratum, if there are several. They
+  are tested together with the step-up procedure of Benjamini and Hochberg, so the false-discovery
+  rate is at most their part;
 - outlier: a single instance among several. It asks for WATCH at most;
 - gross: each of the last GROSS_MINUTES shows a change that no noise causes. It needs no budget.
 
@@ -30,7 +31,7 @@ from dashboard.regressions.judge.error_budget import (
     find_window_tail,
 )
 from dashboard.regressions.judge.inputs import Stratum
-from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.level_ratio import EARLY_MINUTES, RatioSeries
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     Group,
@@ -48,11 +49,17 @@ GROSS_MINUTES = 3
 """Minutes of data that must all show a gross change."""
 GROSS_SEVERAL, GROSS_SINGLE = (6.0, 3), (8.0, 5)
 """Standard deviations of a minute's noise that a gross change exceeds, and its minutes, on several
-instances and on a single one: two busy neighbours at once slow a single instance a lot."""
-SETTLE_MINUTES = (12, 90)
-"""Matched minutes before a change that is not gross counts, and until which it must not fall."""
-SETTLED_SHARE = 0.75
-"""The part of the first third of the last half hour that the last third must reach."""
+instances and on a single one."""
+NEIGHBOUR_CHANGE, NEIGHBOUR_MINUTES = 2.0, 15
+"""Two busy neighbours at once slow a single instance by less than this, and seldom for longer."""
+WATCH_SETTLE, ROLL_BACK_SETTLE = (12, 0.75), (15, 0.85)
+"""Matched minutes before a change that is not gross counts, and the part of the first third of the
+last half hour that the last third must reach."""
+SETTLED_MINUTES = 90
+"""Matched minutes until which a change must not fall."""
+LATE_SHARE = 0.5
+"""The part of a single instance's change that its first hour must show. Below it, the change came
+later, and a throttled host is as likely as the version."""
 FADING_SHARE = 0.6
 """The part of the mean change that the last half hour must show before ROLL BACK."""
 SHOWN_SHARE = 0.6
@@ -64,7 +71,7 @@ class Finding(NamedTuple):
     """An estimate with the tails of its boundaries.
 
     `window_minutes` is the length of a trailing window, 0 for the time since the deployment.
-    `cohort` is a single stratum or bucket, None for all of them.
+    `cohort` is the only part of the level that the estimate is of, None for the whole.
     """
 
     estimate: Estimate
@@ -93,7 +100,11 @@ def read_level(series: RatioSeries, budget: ErrorBudget, closely: bool) -> Readi
         return CALM
     gross = is_gross(series)
     found = None
-    if not gross and series.recent.shown_share >= SHOWN_SHARE and not is_settling(series):
+    if (
+        not gross
+        and series.recent.shown_share >= SHOWN_SHARE
+        and not is_settling(series, *WATCH_SETTLE)
+    ):
         found = find_change(series, budget)
     named = found is None and not gross and find_outlier(series, budget) is not None
     if not (found or gross or named or closely):
@@ -102,6 +113,7 @@ def read_level(series: RatioSeries, budget: ErrorBudget, closely: bool) -> Readi
     recent = series.recent.mean()
     change = found.estimate.delta if found else series.recent.floor(GROSS_MINUTES) if gross else 0.0
     sure = found is not None and not found.narrow and found.exceeds(series.effect, "roll_back")
+    sure = sure and not is_settling(series, *ROLL_BACK_SETTLE)
     if found and not found.window_minutes and found.cohort is None and recent is not None:
         # A change that fades, like a slow start, is no reason for a rollback.
         sure = sure and recent >= FADING_SHARE * found.estimate.delta
@@ -153,7 +165,7 @@ def whole_finding(series: RatioSeries, budget: ErrorBudget, estimate: Estimate) 
         estimate,
         find_tail(WHOLE_SHARE * budget.part(series.metric, "roll_back"), series.growth),
         find_tail(WHOLE_SHARE * budget.part(series.metric, "watch"), series.growth),
-        narrow=is_single(series) or is_alone(series, estimate),
+        narrow=is_single(series) or is_late(series, estimate) or is_alone(series, estimate),
     )
 
 
@@ -202,7 +214,8 @@ def find_cohorts(series: RatioSeries, budget: ErrorBudget) -> Iterator[Finding]:
         estimate = cohorts[name]
         # One of several instances is no cohort: its machine may be the cause.
         one = len(list_candidates(estimate.groups)) == 1 < len(list_candidates(whole))
-        narrow = one or is_single(series, estimate) or is_alone(series, estimate)
+        narrow = one or is_single(series, estimate) or is_late(series, estimate)
+        narrow = narrow or is_alone(series, estimate)
         yield Finding(estimate, tails["roll_back"], tails["watch"], cohort=name, narrow=narrow)
 
 
@@ -218,6 +231,15 @@ def is_single(series: RatioSeries, estimate: Estimate | None = None) -> bool:
     return (
         series.matched_minutes < series.settings.lone_minutes
         and sum(len(part.candidate) for part in groups) == 1
+    )
+
+
+def is_late(series: RatioSeries, estimate: Estimate) -> bool:
+    """True if a single candidate instance was not slower in its first hour."""
+    return (
+        len(list_candidates(estimate.groups)) == 1
+        and series.matched_minutes >= 2 * EARLY_MINUTES
+        and series.early_change < LATE_SHARE * pool_change(series.groups)
     )
 
 
@@ -264,21 +286,23 @@ def is_gross(series: RatioSeries) -> bool:
         return False
     single = sum(len(part.candidate) for part in series.groups) == 1
     sigmas, minutes = GROSS_SINGLE if single else GROSS_SEVERAL
+    if single and series.recent.floor(minutes) < math.log1p(NEIGHBOUR_CHANGE):
+        minutes = NEIGHBOUR_MINUTES
     if floor < sigmas * series.noise.minute_sigma or series.recent.floor(minutes) < least:
         return False
     estimate = series.estimate
     return estimate is not None and not is_alone(series, estimate)
 
 
-def is_settling(series: RatioSeries) -> bool:
+def is_settling(series: RatioSeries, least_minutes: int, share: float) -> bool:
     """True while a young candidate has too few minutes, or its change falls: caches that fill slow
     a process for up to an hour."""
-    if series.matched_minutes < SETTLE_MINUTES[0]:
+    if series.matched_minutes < least_minutes:
         return True
-    if series.matched_minutes > SETTLE_MINUTES[1]:
+    if series.matched_minutes > SETTLED_MINUTES:
         return False
     first, last = series.recent.thirds()
-    return last < SETTLED_SHARE * first
+    return last < share * first
 
 
 def require_lasting(series: RatioSeries, reading: Reading) -> Reading:

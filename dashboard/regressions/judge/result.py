@@ -9,7 +9,7 @@ from dashboard.regressions.judge.certain_facts import CertainFact, ObservedFact
 from dashboard.regressions.judge.environment_diff import Difference
 from dashboard.regressions.judge.inputs import Layout
 from dashboard.regressions.judge.self_drift import SelfDrift
-from dashboard.regressions.judge.verdict_policy import Verdict
+from dashboard.regressions.judge.verdict_policy import LostHealthy, Verdict
 from dashboard.regressions.judge.young_minutes import WarmUp
 
 Label = Literal["REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"]
@@ -161,10 +161,17 @@ class Evidence:
     """The counts behind a share of calls; None for other metrics. The baseline's share of a rate is
     weighted by the candidate's strata, so it can differ from the quotient of its counts."""
     cohort: tuple[str, str] | None = None
-    """The kind, stratum or bucket, and the name of the only cohort that the change is of."""
+    """The kind and the name of the only cohort that the change is of: a GPU type, mode, runtime,
+    world size, shape bucket or stratum."""
+    cohort_changes: tuple[tuple[str, str, float], ...] = ()
+    """Kind, name and change of the cohorts that disagree, in one dimension, largest first."""
     outlier: str = ""
     outlier_change: float | None = None
     """The one of several instances that is far slower than the baseline, and its change."""
+    odd_instance: str = ""
+    odd_host: str = ""
+    """That instance, the one that accounts for nearly all of the change, or the only one, with its
+    host; empty if unknown."""
     strata_differ: bool = False
     """The changes of the strata differ by more than their errors, or only some of them matter."""
     onset: tuple[int, int] | None = None
@@ -343,6 +350,8 @@ class Outcome:
     call."""
     drift: tuple[SelfDrift, ...] = ()
     """Drifts of the version from its own first day."""
+    lost_healthy: LostHealthy | None = None
+    """The check that ended the last HEALTHY, while no later one is passed."""
     held_by: HeldBy | None = None
     """The metric that holds back HEALTHY, while the verdict is NOT ENOUGH DATA."""
     warm_up: WarmUp | None = None

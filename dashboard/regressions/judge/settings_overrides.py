@@ -62,15 +62,15 @@ class Setting:
 
     def read(self, text: str) -> Value:
         """The value of a person's text, in the setting's unit. Raises OverrideError."""
-        told = text.strip().removesuffix(self.unit).strip()
+        typed = text.strip().removesuffix(self.unit).strip()
         if isinstance(self.default, bool):
-            if told not in ("yes", "no"):
+            if typed not in ("yes", "no"):
                 raise OverrideError(
                     self.name, f"{self.title} is {text.strip()[:40]!r}, expected yes or no."
                 )
-            return told == "yes"
+            return typed == "yes"
         try:
-            number = float(told)
+            number = float(typed)
         except ValueError:
             raise OverrideError(
                 self.name, f"{self.title} is {text.strip()[:40]!r}, expected {self.expected}."

@@ -18,10 +18,10 @@ class StallCoverage:
     """Regions by whether the agents of each arm report stalled calls. An older agent counts stalled
     calls as warm-up."""
 
-    __slots__ = ("_bare", "_silent", "_told")
+    __slots__ = ("_bare", "_reporting", "_silent")
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._reporting: set[str] = set()
         self._silent: set[str] = set()
         self._bare: set[str] = set()
 
@@ -29,7 +29,7 @@ class StallCoverage:
         """Adds rows of any minutes, in any order."""
         for row in rows:
             if row.calls > 0:
-                (self._silent if row.stalled is None else self._told).add(row.region)
+                (self._silent if row.stalled is None else self._reporting).add(row.region)
             if row.eager_by.get(NO_GRAPH):
                 self._bare.add(row.region)
 
@@ -42,7 +42,7 @@ class StallCoverage:
     def differ(self) -> frozenset[str]:
         """Of those, the regions for which another instance reports stalled calls: agent versions
         differ."""
-        return frozenset(self._silent & self._told)
+        return frozenset(self._silent & self._reporting)
 
     @property
     def differ_on_graphs(self) -> frozenset[str]:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 
+from dashboard.regressions.judge.cohorts import CohortKind, name_dimensions
 from dashboard.regressions.judge.inputs import Stratum, stratum_name
-from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change, t_quantile
+from dashboard.regressions.judge.pooled_estimate import (
+    Estimate,
+    Group,
+    log_to_change,
+    pool_change,
+    t_quantile,
+)
 from dashboard.regressions.judge.result import StratumChange
 
 DIFFERENCE_ALPHA = 0.05
 """Chance of naming strata as different that do not differ, over all pairs of strata."""
+EXPLAINED_SHARE = 0.75
+"""The part of the variance between strata that a dimension must explain to be named for it."""
 
 
 def list_strata(estimate: Estimate | None, margin: float) -> tuple[StratumChange, ...]:
@@ -60,6 +69,35 @@ def strata_differ(estimate: Estimate, effect: float) -> bool:
     pairs = len(groups) * (len(groups) - 1) // 2
     error = math.sqrt(estimate.variance * (least.k + most.k))
     return large - small > t_quantile(estimate.df, DIFFERENCE_ALPHA / (2 * pairs)) * error
+
+
+def list_dimension_changes(estimate: Estimate) -> tuple[tuple[CohortKind, str, float], ...]:
+    """The change of every value of the dimension that explains the differences between strata,
+    largest first; empty if no dimension explains them, or two do equally."""
+    groups = choose_layout_groups(estimate)
+    whole = sum(group.delta / group.k for group in groups) / sum(1.0 / group.k for group in groups)
+    total = math.fsum((group.delta - whole) ** 2 / group.k for group in groups)
+    by_value: dict[CohortKind, dict[str, list[Group]]] = {}
+    for group in groups:
+        for kind, name in name_dimensions(group.stratum):
+            by_value.setdefault(kind, {}).setdefault(name, []).append(group)
+    found: list[tuple[float, CohortKind, dict[str, float]]] = []
+    for kind, values in by_value.items():
+        if len(values) < 2:
+            continue
+        means = {name: pool_change(parts) for name, parts in values.items()}
+        explained = math.fsum(
+            (means[name] - whole) ** 2 / part.k for name, parts in values.items() for part in parts
+        )
+        found.append((explained, kind, means))
+    found.sort(key=lambda item: -item[0])
+    if not found or found[0][0] < EXPLAINED_SHARE * total:
+        return ()
+    if len(found) > 1 and found[1][0] >= EXPLAINED_SHARE * total:
+        return ()
+    _, kind, means = found[0]
+    ordered = sorted(means.items(), key=lambda item: (-item[1], item[0]))
+    return tuple((kind, name, log_to_change(change)) for name, change in ordered)
 
 
 def count_affected(estimate: Estimate, effect: float) -> int:

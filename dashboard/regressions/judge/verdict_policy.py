@@ -134,6 +134,13 @@ class HealthyLook(NamedTuple):
     bounds: dict[str, float]
 
 
+class LostHealthy(NamedTuple):
+    """The fixed look that ended HEALTHY, and the metrics that contradicted it or leaned."""
+
+    look: int
+    metrics: tuple[str, ...]
+
+
 class VerdictPolicy:
     """The current verdict and all of its changes."""
 
@@ -142,6 +149,8 @@ class VerdictPolicy:
         self.since = deployed_minute
         self.transitions: list[tuple[int, Verdict]] = [(deployed_minute, "not_enough_data")]
         self.healthy: HealthyLook | None = None
+        self.lost: LostHealthy | None = None
+        """The look that ended the last HEALTHY; None while HEALTHY holds."""
         self.looks_taken = 0
         self.stale = False
         """True if the HEALTHY verdict has no baseline left to compare with."""
@@ -222,6 +231,11 @@ class VerdictPolicy:
         well = all(item.series.tolerable() for item in hard)
         calm = not any(item.track.reading.leaning or item.track.driving for item in judged)
         if well and calm and not thin:
-            self.healthy = HealthyLook(looks[passed - 1], minute, bounds)
-        elif thin or not calm or any(item.series.contradicts() for item in hard):
+            self.healthy, self.lost = HealthyLook(looks[passed - 1], minute, bounds), None
+            return
+        against = [item.track.metric.name for item in hard if item.series.contradicts()]
+        against += [i.track.metric.name for i in judged if i.track.reading.leaning]
+        if thin or not calm or against:
+            if self.healthy is not None:
+                self.lost = LostHealthy(looks[passed - 1], tuple(dict.fromkeys(against)))
             self.healthy = None

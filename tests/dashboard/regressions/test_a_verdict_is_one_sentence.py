@@ -35,7 +35,7 @@ def test_roll_back_names_size_interval_baseline_instances_time_and_cause():
     p50 = next(row for row in outcome.evidence if row.metric == "p50")
     low, high = round(p50.low * 100), round(p50.high * 100)
     expected = (
-        f"Roll back 2026.11.3: p50 call time is 31% slower ({low}% to {high}%) than 2026.11.2, "
+        f"Roll back 2026.11.3: p50 call time is 31% slower ({low}% to {high}%, limit 5%) than 2026.11.2, "
         "13.1 ms instead of 10 ms, on all 6 instances since the deployment; "
         "2,520 of 9,000 calls (28%) run eager: `forward` reached its recompile limit."
     )
@@ -78,7 +78,9 @@ def test_healthy_names_the_largest_possible_regression():
     outcome = judged([*BASE, *(instance(f"c{i}") for i in range(6))])
     assert 0.03 < outcome.bounds["p50"] < 0.05
     largest = percent(outcome.bounds["p50"])
-    assert sentence_of(outcome) == f"No regression above {largest} in 1 h compared with 2026.11.2."
+    assert sentence_of(outcome) == (
+        f"No regression above {largest} (limit 10%) in 1 h compared with 2026.11.2."
+    )
 
 
 WHOLE = {"calls": 1000, "p50": 0.010, "p99": 0.020, "items": 16000.0, "latency_sum": 11.0}
@@ -99,7 +101,7 @@ def test_healthy_names_the_largest_possible_regression_of_each_metric():
     assert (
         sentence_of(outcome)
         == f"No regression above {p99} in 1 h compared with 2026.11.2 (95% bounds: p50 {p50}, "
-        f"p99 {p99}, throughput {throughput})."
+        f"limit 10%; p99 {p99}, limit 20%; throughput {throughput}, limit 9.1%)."
     )
 
 
@@ -112,7 +114,7 @@ def test_a_slower_tail_and_lower_throughput_are_described_in_their_own_direction
     )
     assert sentence_of(outcome).startswith("Roll back 2026.11.3: p99 call time is 50% slower (")
     assert (
-        f"; throughput is 20% lower ({low}% to {high}%), 1,164 items/s instead of 1,455 items/s."
+        f"; throughput is 20% lower ({low}% to {high}%, limit 4.8%), 1,164 items/s instead of 1,455 items/s."
         in sentence_of(outcome)
     )
 
@@ -140,9 +142,8 @@ def test_a_metric_that_one_version_does_not_report_is_named():
     outcome = judged(newly)
     p50, p99 = (percent(outcome.bounds[name]) for name in ("p50", "p99"))
     assert (
-        sentence_of(outcome)
-        == f"No regression above {p99} in 1 h compared with 2026.11.2 (95% bounds: p50 {p50}, p99 {p99})."
-        + silent
+        sentence_of(outcome) == f"No regression above {p99} in 1 h compared with 2026.11.2 "
+        f"(95% bounds: p50 {p50}, limit 10%; p99 {p99}, limit 20%)." + silent
     )
 
 
@@ -188,3 +189,17 @@ def test_durations_have_readable_units():
         "1 h",
         "1 h 35 min",
     ]
+
+
+def test_the_environment_is_named_if_the_model_has_several() -> None:
+    def sentence(rows: list) -> str:
+        return verdict_sentence(
+            judged(rows), candidate="v2", baseline="v1", say_minute=str, environment="staging"
+        )
+
+    assert sentence([*BASE, *(slow_and_eager(f"c{i}") for i in range(6))]).startswith(
+        "Roll back v2 in staging: p50 call time is 31"
+    )
+    assert sentence([*BASE, *(instance(f"c{i}") for i in range(6))]).startswith(
+        "In staging: No regression above "
+    )

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from dashboard.regressions.judge import InstanceMinute, Outcome, Settings, judge
-from dashboard.regressions.judge.level_reading import SETTLE_MINUTES
+from dashboard.regressions.judge.level_reading import WATCH_SETTLE
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from dashboard.regressions.judge.verdict_policy import LEAST_HOLD_MINUTES
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -55,7 +55,8 @@ def test_healthy_ends_when_the_version_has_no_concurrent_baseline_left(until: in
         assert outcome.next_step is not None
         assert outcome.next_step.kind == "run_side_by_side"
         assert sentence_of(outcome).startswith(
-            "No calls of new have been compared with old since minute 69. Keep a baseline instance running"
+            "HEALTHY until minute 189. No calls of new have been compared with old since minute 69. "
+            "Keep a baseline instance running"
         )
 
 
@@ -68,7 +69,9 @@ def test_healthy_remains_until_the_next_look_after_the_baseline_ended(until: int
     )
     assert outcome.verdict == verdict
     assert sentence_of(outcome).startswith(
-        "No calls of new have been compared" if verdict != "healthy" else "No regression above"
+        "HEALTHY until minute 359. No calls of new have been compared"
+        if verdict != "healthy"
+        else "No regression above"
     )
 
 
@@ -221,7 +224,7 @@ def test_a_change_on_one_instance_has_to_last_before_watch():
     slow = [
         replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls
     ]
-    leans_from, narrow = SETTLE_MINUTES[0] - 1, Settings().narrow_minutes
+    leans_from, narrow = WATCH_SETTLE[0] - 1, Settings().narrow_minutes
     # After `lone_minutes`, a busy neighbour is gone.
     first = min(leans_from + narrow, Settings().lone_minutes) - 1
     assert (first, "watch") in judge(slow, now_minute=90, deployed_minute=0).transitions

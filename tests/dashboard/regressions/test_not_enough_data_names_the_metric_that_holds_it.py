@@ -64,7 +64,7 @@ def test_only_the_next_check_is_missing() -> None:
     delta = math.log(1.005)
     assert sentence_of(outcome) == (
         f"Next check at 10:00. So far, p50 call time is 0.5% slower ({say(delta - margin)[1:]} faster to "
-        f"{say(delta + margin)} slower) than 2026.11.2, 10.1 ms instead of 10 ms. "
+        f"{say(delta + margin)} slower, limit 10%) than 2026.11.2, 10.1 ms instead of 10 ms. "
         f"A regression of {say(visible)} would be detected in 90% of cases."
     )
 
@@ -80,7 +80,7 @@ def test_one_instance_a_version_needs_more_instances() -> None:
     with_two = (t.ppf(1 - tail_by_hand(P50), df) + t.ppf(0.9, df)) * error
     assert sentence == (
         f"Not enough data on p50 call time: 4% slower ({say(delta - margin)[1:]} faster to "
-        f"{say(delta + margin)} slower) than 2026.11.2, 10.4 ms instead of 10 ms. "
+        f"{say(delta + margin)} slower, limit 10%) than 2026.11.2, 10.4 ms instead of 10 ms. "
         f"A regression of {say(visible)} would be detected in 90% of cases. "
         "More time alone does not help. Add 2 baseline instances on H100 to detect a regression of "
         f"{say(with_two)}. Next check at 12:00."

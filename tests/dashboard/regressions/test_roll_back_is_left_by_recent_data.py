@@ -4,7 +4,7 @@ the deployment."""
 from dataclasses import replace
 
 from dashboard.regressions.judge import PRODUCTION, Settings, judge
-from dashboard.regressions.judge.level_reading import SETTLE_MINUTES
+from dashboard.regressions.judge.level_reading import ROLL_BACK_SETTLE, WATCH_SETTLE
 from dashboard.regressions.judge.settings import P50
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -15,7 +15,7 @@ MODERATE = [instance(f"b{i}") for i in range(12)] + [
     instance(f"c{i}", p50=0.011) for i in range(12)
 ]
 """A change of up to twice the smallest effect: the full hold time applies."""
-LEANS_AT = SETTLE_MINUTES[0] - 1
+LEANS_AT = ROLL_BACK_SETTLE[0] - 1
 """The minute from which a change that is not gross counts."""
 
 
@@ -32,7 +32,7 @@ def test_ten_minutes_with_twenty_matched_minutes_are_needed():
     assert judged((MODERATE, last)).verdict == "watch"
     outcome = judged((MODERATE, last + 1))
     assert (outcome.verdict, outcome.since) == ("roll_back", last)
-    watched = LEANS_AT + PRODUCTION.watch_minutes - 1
+    watched = WATCH_SETTLE[0] - 1 + PRODUCTION.watch_minutes - 1
     assert outcome.transitions == ((0, "not_enough_data"), (watched, "watch"), (last, "roll_back"))
     # The matched minutes bind if they are more than the hold time leaves.
     assert PRODUCTION.matched_minutes == 20

@@ -218,7 +218,7 @@ def test_every_page_and_the_notification_have_the_same_sentence(
 ) -> None:
     p50, eager = (stored(judged, metric) for metric in ("p50", "eager"))
     assert (
-        f"p50 call time is {p50.change.lstrip('+')} slower ({p50.interval})"
+        f"p50 call time is {p50.change.lstrip('+')} slower ({p50.interval}, limit 5%)"
         in judged.verdict.sentence.replace("\u00a0", " ")
     )
     assert f"calls ({eager.candidate}) run eager" in judged.verdict.sentence.replace("\u00a0", " ")

@@ -52,13 +52,13 @@ def read_instance_traits(
         "identity",
         "components",
     )
-    told, answered, shaped, showed = fetch_rows_together(
+    identities, answered, shaped, showed = fetch_rows_together(
         rows.values_list("pk", *columns),
         _query_answers(project_id, ids, since),
         _query_shapes(project_id, ids, newest),
         _query_findings(ids),
     )
-    found = {id: _list_identity_traits(*known) for id, *known in told}
+    found = {id: _list_identity_traits(*known) for id, *known in identities}
     _kernels_drop(found)
     _caches_add(found, answered)
     _shapes_add(found, shaped)
@@ -161,9 +161,9 @@ def _query_findings(ids: list[int]) -> QuerySet[Any, Any]:
 def _findings_add(found: dict[int, Traits], showed: Rows) -> None:
     """Add findings to the instances with an occurrence, up to MOST_FINDINGS of the newest."""
     seen: dict[str, list[int]] = {}
-    for _, _, instance, kind, told in sorted(showed, key=lambda row: (-row[0].timestamp(), row[1])):
+    for _, _, instance, kind, text in sorted(showed, key=lambda row: (-row[0].timestamp(), row[1])):
         seen.setdefault(
-            f"{kind.replace('_', ' ')}: {' '.join(told.split())[:_MAX_CHARS]}", []
+            f"{kind.replace('_', ' ')}: {' '.join(text.split())[:_MAX_CHARS]}", []
         ).append(instance)
     for name, instances in list(seen.items())[:MOST_FINDINGS]:
         for instance in instances:

@@ -84,7 +84,14 @@ def describe_levels(
             place = "" if instances_phrase(row) == instances_phrase(first) else place
             start = "" if start == starts[id(first)] else start
         parts.append(
-            level_phrase(row, against, place + start, several, with_interval=with_interval)
+            level_phrase(
+                row,
+                against,
+                place + start,
+                several,
+                with_interval=with_interval,
+                limit=row.smallest_effect,
+            )
         )
     return parts
 

@@ -1,5 +1,4 @@
-"""Level text: describes the change of a level with its interval, both levels, and the strata that
-disagree."""
+"""Level text: describes the change of a level with its interval and both levels."""
 
 from __future__ import annotations
 
@@ -7,12 +6,12 @@ from collections.abc import Sequence
 
 from dashboard.regressions.judge.inputs import Layout
 from dashboard.regressions.judge.result import Evidence
+from dashboard.regressions.judge.text.cohorts import cohort_phrase, disagreement_phrase
 from dashboard.regressions.judge.text.sentences import capitalize, orient_change
 from dashboard.vocabulary.metrics import MetricEntry, find_metric
 from dashboard.vocabulary.numbers import (
     SPACE,
     bound,
-    change,
     change_range,
     is_factor,
     level,
@@ -35,9 +34,6 @@ LAYOUT_PHRASES: dict[Layout, str] = {
 }
 HOST_LAYOUTS: set[Layout] = {"day_before", "day_before_by_weekday", "past_by_load"}
 """Layouts that compare hosts with their own past."""
-PART = " · "
-"""Separates the parts of a stratum's name."""
-NAMED_STRATA = 2
 FEW = {1: "its only", 2: "both"}
 """Words for all of one or two instances."""
 
@@ -53,18 +49,24 @@ def is_count(row: Evidence) -> bool:
 
 
 def level_phrase(
-    row: Evidence, against: str, place: str, several: bool, *, with_interval: bool = True
+    row: Evidence,
+    against: str,
+    place: str,
+    several: bool,
+    *,
+    with_interval: bool = True,
+    limit: float | None = None,
 ) -> str:
     """A level with its interval, the baseline, both levels, and the affected instances with the
     start. A second level has no baseline and no place if those are the same."""
     if row.metric == "leak":
         said, both = growth_phrase(row, with_interval=with_interval), ""
     else:
-        size = size_phrase(row, with_interval=with_interval)
+        size = size_phrase(row, with_interval=with_interval, limit=limit)
         said, both = f"{subject_phrase(row, several)} is {size}", levels_phrase(row)
     parts = [f"{said}{against.rstrip(',')}", *filter(None, (both,))]
     joint = "," if both or row.metric == "leak" or against.endswith(",") else ""
-    return ", ".join(parts) + (f"{joint}{place}" if place else "") + strata_phrase(row)
+    return ", ".join(parts) + (f"{joint}{place}" if place else "") + disagreement_phrase(row)
 
 
 def against_phrase(row: Evidence, baseline: str) -> str:
@@ -90,33 +92,32 @@ def subject_phrase(row: Evidence, several: bool) -> str:
     return find_metric(row.metric).subject + of + cohort_phrase(row) + window_phrase(row)
 
 
-def cohort_phrase(row: Evidence) -> str:
-    """` on A100`, ` for shapes 2^12`: the only cohort that changed; else empty."""
-    if row.cohort is None:
-        return ""
-    kind, name = row.cohort
-    if kind == "bucket":
-        return f" for shapes {name}"
-    names = [one.stratum for one in row.strata]
-    return f" on {dict(zip(names, shorten_names(names), strict=True)).get(name, name)}"
-
-
 def window_phrase(row: Evidence) -> str:
     """` in the last hour`: the trailing window that shows the change; else empty."""
     if not row.window_minutes or is_count(row):
         return ""
-    hours = row.window_minutes // 60
+    hours, minutes = divmod(row.window_minutes, 60)
+    if not hours:
+        return f" in the last {minutes}{SPACE}minutes"
     return " in the last hour" if hours == 1 else f" in the last {hours}{SPACE}hours"
 
 
-def size_phrase(row: Evidence, *, with_interval: bool = True) -> str:
-    """`22% slower (11% to 34%)`: the size of a change."""
+def size_phrase(row: Evidence, *, with_interval: bool = True, limit: float | None = None) -> str:
+    """`22% slower (11% to 34%, limit 5%)`: the size of a change, with the change that is
+    tolerated."""
     change = row.change or 0.0
     ratio = orient_change(change, row.worse)
     least = "at least " if row.baseline_at_most or row.candidate_at_most else ""
-    shown = f" ({interval(row, change >= 0)})" if with_interval else ""
+    notes = [interval(row, change >= 0)] if with_interval and row.low is not None else []
+    notes += [limit_phrase(limit, row.worse)] if with_interval and limit else []
+    shown = f" ({', '.join(notes)})" if notes else ""
     way = direction(find_metric(row.metric), change, ratio)
     return f"{least}{magnitude(ratio)} {way}{shown}"
+
+
+def limit_phrase(limit: float, worse: int) -> str:
+    """`limit 5%`: the change from which a verdict is worse, in the direction of the metric."""
+    return f"limit {magnitude(orient_change(limit, worse))}"
 
 
 def direction(metric: MetricEntry, change: float, ratio: float) -> str:
@@ -161,38 +162,14 @@ def instances_phrase(row: Evidence) -> str:
     count, total = row.affected_instances, row.candidate_instances
     unit = "host" if set(row.layouts[:1]) & HOST_LAYOUTS else "instance"
     unit = "run" if row.layouts[:1] == ("run_against_run",) else unit
+    if total == 1 and row.odd_host and row.odd_host != row.odd_instance:
+        return f"on its only {unit} ({row.odd_host})"
     if count == total:
         return f"on {FEW.get(total, f'all {total}')} {unit}{'s' if total > 1 else ''}"
     if count:
         return f"on {count} of {total} {unit}s"
-    return f"{'over' if is_count(row) else 'on average over'} {total} {unit}s"
-
-
-def strata_phrase(row: Evidence) -> str:
-    """` (+20% on A100, +2% on H100)`: the cohorts with the largest and the smallest change, if the
-    cohorts disagree; else empty."""
-    if not row.strata_differ or len(row.strata) < NAMED_STRATA:
-        return ""
-    sign = -1.0 if (row.change or 0.0) < 0 else 1.0
-    strata = sorted(row.strata, key=lambda one: -sign * one.change)
-    names = shorten_names([one.stratum for one in strata])
-    said = [
-        f"{change(orient_change(one.change, row.worse))} on {name}"
-        for one, name in zip(strata, names, strict=True)
-    ]
-    more = len(said) - NAMED_STRATA
-    between = f", {more} more cohort{'s' if more > 1 else ''} in between" if more else ""
-    return f" ({said[0]}, {said[-1]}{between})"
-
-
-def shorten_names(names: Sequence[str]) -> list[str]:
-    """Names of strata without the parts that all of them share; a single name stays as it is."""
-    parts = [name.split(PART) for name in names]
-    common = set(parts[0]).intersection(*parts[1:]) if len(parts) > 1 else set()
-    return [
-        PART.join(part for part in one if part not in common) or name
-        for one, name in zip(parts, names, strict=True)
-    ]
+    every = f"{total} {unit}s" if total != 1 else f"its only {unit}"
+    return f"{'over' if is_count(row) else 'on average over'} {every}"
 
 
 def find_improvement(rows: Sequence[Evidence]) -> Evidence | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from dashboard.regressions.judge.result import Evidence, HeldBy, Outcome, Reason
 from dashboard.regressions.judge.settings import PRODUCTION
+from dashboard.regressions.judge.text.cohorts import disagreement_phrase, shorten_names
 from dashboard.regressions.judge.text.counts import baseline_phrase, count_phrase
 from dashboard.regressions.judge.text.levels import (
     against_phrase,
@@ -15,19 +16,20 @@ from dashboard.regressions.judge.text.levels import (
     interval,
     is_count,
     levels_phrase,
-    shorten_names,
+    limit_phrase,
     size_phrase,
-    strata_phrase,
     subject_phrase,
 )
 from dashboard.regressions.judge.text.runs import name_baseline, run_reasons
-from dashboard.regressions.judge.text.sentences import capitalize, orient_change
+from dashboard.regressions.judge.text.sentences import capitalize, list_words, orient_change
 from dashboard.regressions.judge.text.steps import next_step_phrase
 from dashboard.vocabulary.metrics import find_metric
 from dashboard.vocabulary.numbers import SPACE, format_minutes, magnitude, number, percent
 from dashboard.vocabulary.reasons import UNDECIDED
 
 UNCHANGED = "0%"
+UNCONFIRMED: tuple[Reason, ...] = ("before_look", "not_within_bound", "bucket_too_wide")
+"""Reasons with a comparison, so that a check can end HEALTHY."""
 
 
 def not_enough_sentence(
@@ -43,7 +45,23 @@ def not_enough_sentence(
         said += not_judged_phrases(outcome, ("one_sided", "bucket_too_wide"))
     else:
         said = f"{missing} {advice}".strip()
-    return said + adoption(outcome, candidate)
+    return lost_healthy_sentence(outcome, say_minute) + said + adoption(outcome, candidate)
+
+
+def lost_healthy_sentence(outcome: Outcome, say_minute: Callable[[int], str]) -> str:
+    """The end of the last HEALTHY and its reason, if HEALTHY was the verdict before; else empty."""
+    before = outcome.transitions[-2:-1]
+    if not before or before[0][1] != "healthy":
+        return ""
+    lost = outcome.lost_healthy if outcome.reason in UNCONFIRMED else None
+    named = [find_metric(name).subject for name in lost.metrics] if lost else []
+    why = (
+        f"; the check after {format_minutes(lost.look)} did not confirm "
+        f"{list_words(named) or 'the result'}"
+        if lost
+        else ""
+    )
+    return f"HEALTHY until {say_minute(outcome.since)}{why}. "
 
 
 def shorten_stratum(outcome: Outcome, stratum: str) -> str:
@@ -151,9 +169,11 @@ def difference_phrase(row: Evidence, baseline: str) -> str:
     both = levels_phrase(row)
     if magnitude(orient_change(row.change or 0.0, row.worse)) == UNCHANGED:
         than = describe_baseline(baseline, row.layouts).rstrip(",")
-        return f"unchanged ({interval(row, True)}) compared with {than}"
+        limit = f", {limit_phrase(row.tolerated, row.worse)}" if row.tolerated else ""
+        return f"unchanged ({interval(row, True)}{limit}) compared with {than}"
     against = against_phrase(row, baseline).rstrip(",")
-    return f"{size_phrase(row)}{against}{f', {both}' if both else ''}{strata_phrase(row)}"
+    size = size_phrase(row, limit=row.tolerated)
+    return f"{size}{against}{f', {both}' if both else ''}{disagreement_phrase(row)}"
 
 
 def visible_sentence(held: HeldBy) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 MIN_REMAINDER = 1e-15
 """The remainder of a metric that all but ended."""
 
@@ -10,6 +12,12 @@ def orient_change(change: float, worse: int) -> float:
     """Converts a change to the metric itself if less is worse: half the throughput is 50% lower,
     not twice as bad."""
     return change if worse > 0 else change / max(1.0 + change, MIN_REMAINDER)
+
+
+def list_words(words: Sequence[str]) -> str:
+    """`p50, p99 and throughput`."""
+    *some, last = words or ("",)
+    return f"{', '.join(some)} and {last}" if some else last
 
 
 def capitalize(sentence: str) -> str:

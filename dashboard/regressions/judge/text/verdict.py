@@ -14,6 +14,7 @@ from dashboard.regressions.judge.text.levels import (
     describe_baseline,
     direction,
     improvement_sentence,
+    limit_phrase,
 )
 from dashboard.regressions.judge.text.not_enough import (
     adoption,
@@ -47,10 +48,12 @@ def verdict_sentence(
     baseline: str,
     say_minute: Callable[[int], str],
     cause: str | None = None,
+    environment: str = "",
 ) -> str:
     """The verdict with size, baseline, place and start of a change; `say_minute` formats an epoch
-    minute."""
+    minute. `environment` is named if the model runs in several."""
     over = ended_phrases(outcome, say_minute)
+    where = f"In {environment}: " if environment else ""
     if outcome.verdict == "roll_back":
         off = outcome.last_candidate_minute if outcome.reason == "silent" else None
         done = (
@@ -58,15 +61,19 @@ def verdict_sentence(
             if off is not None
             else ""
         )
+        place = f" in {environment}" if environment else ""
         return (
-            f"Roll back {candidate}: "
+            f"Roll back {candidate}{place}: "
             f"{roll_back_phrase(outcome, candidate, baseline, say_minute, cause)}.{done}{over}"
         )
     if outcome.verdict == "watch":
-        return capitalize(watch_sentence(outcome, candidate, baseline, say_minute, cause)) + over
-    if outcome.verdict == "healthy":
-        return healthy_sentence(outcome, baseline, say_minute) + over + adoption(outcome, candidate)
-    return not_enough_sentence(outcome, candidate, baseline, say_minute) + over
+        said = capitalize(watch_sentence(outcome, candidate, baseline, say_minute, cause))
+    elif outcome.verdict == "healthy":
+        said = healthy_sentence(outcome, baseline, say_minute)
+    else:
+        said = not_enough_sentence(outcome, candidate, baseline, say_minute)
+    note = adoption(outcome, candidate) if outcome.verdict == "healthy" else ""
+    return f"{where}{said}{over}{note}"
 
 
 def ended_phrases(outcome: Outcome, say_minute: Callable[[int], str]) -> str:
@@ -79,24 +86,13 @@ def ended_phrases(outcome: Outcome, say_minute: Callable[[int], str]) -> str:
 
 def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int], str]) -> str:
     """The changes that are ruled out, by metric, and the metrics without a result."""
-    rows = {row.metric: row for row in outcome.evidence}
-    bounds = {
-        name: orient_change(max(bound, 0.0), rows[name].worse if name in rows else 1)
-        for name, bound in outcome.bounds.items()
-    }
-    each = ", ".join(
-        f"{metric.phrase} {magnitude(bound)}"
-        for metric, bound in ((find_metric(name), bound) for name, bound in bounds.items())
-        if metric.kind in ("latency", "level")
-    )
-    worst = max(bounds.values(), default=0.0)
+    above, each = bounds_phrases(outcome)
     baseline = name_baseline(outcome, baseline)
-    above = f" above {magnitude(worst)}" if worst else ""
     against = describe_baseline(baseline, outcome.layouts).rstrip(",")
     better = improvement_sentence(outcome.evidence, baseline)
     sentence = (
         f"{better} No regression{above} in {format_minutes(outcome.look or 0)} compared with "
-        f"{against}{f' (95% bounds: {each})' if len(bounds) > 1 and worst else ''}."
+        f"{against}{each}."
     ).lstrip()
     if outcome.minor:
         more = len(outcome.minor) - MOST_MINOR
@@ -108,6 +104,30 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
     if last is not None and outcome.minute - last > LONG_AGO_MINUTES:
         sentence += f" No calls have been compared since {say_minute(last)}."
     return sentence + not_judged_phrases(outcome, UNDECIDED)
+
+
+def bounds_phrases(outcome: Outcome) -> tuple[str, str]:
+    """` above 4% (limit 10%)` of one metric; of several, the largest bound and ` (95% bounds: p50
+    3%, limit 10%; p99 4%, limit 20%)`."""
+    rows = {row.metric: row for row in outcome.evidence}
+    bounds, limits = {}, {}
+    for name, bound in outcome.bounds.items():
+        row = rows.get(name)
+        worse = row.worse if row else 1
+        bounds[name] = magnitude(orient_change(max(bound, 0.0), worse))
+        limits[name] = limit_phrase(row.tolerated, worse) if row and row.tolerated else ""
+    worst = max(outcome.bounds, key=lambda name: outcome.bounds[name], default="")
+    if not worst or outcome.bounds[worst] <= 0.0:
+        return "", ""
+    if len(bounds) == 1:
+        limit = limits[worst]
+        return f" above {bounds[worst]}{f' ({limit})' if limit else ''}", ""
+    each = "; ".join(
+        ", ".join(filter(None, (f"{find_metric(name).phrase} {bounds[name]}", limits[name])))
+        for name in bounds
+        if find_metric(name).kind in ("latency", "level")
+    )
+    return f" above {bounds[worst]}", f" (95% bounds: {each})"
 
 
 def roll_back_phrase(
@@ -143,10 +163,9 @@ def watch_sentence(
         so = "more evidence is needed to roll back" if hard else NO_ROLLBACK_ALONE
         far = max(hard, key=lambda row: row.outlier_change or 0.0, default=None)
         if far is not None and far.outlier and far.outlier_change is not None:
-            size = size_of_outlier(far)
-            so = f"instance {far.outlier} alone is {size}: check its host first"
+            so = f"{name_instance(far)} alone is {size_of_outlier(far)}: check its host first"
         elif hard and all(row.alone for row in hard):
-            so = "one instance accounts for nearly all of it: check its host first"
+            so = f"{name_instance(hard[0])} accounts for nearly all of it: check its host first"
         so = (describe_missing_proof(outcome) or so) if hard else so
         step = outcome.next_step
         swap = f" {next_step_phrase(step)}" if hard and step and step.kind == "swap_hosts" else ""
@@ -162,6 +181,14 @@ def watch_sentence(
     why = f": {not_compared_phrase(most)}" if most else ""
     against = name_baseline(outcome, baseline)
     return f"only {share} of {candidate}'s calls can be compared with {against}{why}."
+
+
+def name_instance(row: Evidence) -> str:
+    """`instance c3 on host h7`: the instance to check; without a host if it is unknown."""
+    if not row.odd_instance:
+        return "one instance"
+    host = f" on host {row.odd_host}" if row.odd_host not in ("", row.odd_instance) else ""
+    return f"instance {row.odd_instance}{host}"
 
 
 def size_of_outlier(row: Evidence) -> str:
