@@ -57,6 +57,8 @@ class EventKind(models.TextChoices):
     REOPENED = "reopened", "Reopened"
     RESOLVED = "resolved", "Resolved"
     DISMISSED = "dismissed", "False positive"
+    UNDONE = "undone", "Undone"
+    NOTE = "note", "Note"
     DELIVERED = "delivered", "Delivered"
     FAILED = "failed", "Not delivered"
     GROUPED = "grouped", "Related alerts"

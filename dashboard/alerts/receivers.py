@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState
+from dashboard.alerts.services.actions import audit_subject, describe_state
 from dashboard.alerts.services.transitions import alert_close, lock_project
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import BaselineChoice
@@ -24,8 +26,17 @@ def close_accepted_alerts(
     )
     for alert in rows.exclude(state=AlertState.RESOLVED).order_by("pk"):
         text = f"Accepted as new baseline by {choice.chosen_by_name}: {choice.note}"
+        before = describe_state(alert)
         alert_close(
             alert=alert, outcome=AlertOutcome.ACCEPTED, text=text, actor_name=actor.get_username()
+        )
+        audit_write(
+            action="alert.accept",
+            subject=audit_subject(alert),
+            project_id=alert.project_id,
+            actor=actor,
+            before=before,
+            after=describe_state(alert),
         )
 
 

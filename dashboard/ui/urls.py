@@ -6,6 +6,7 @@ from dashboard.ui.pages.account import views as account
 from dashboard.ui.pages.account import views_home as home
 from dashboard.ui.pages.alerts import views as alerts
 from dashboard.ui.pages.alerts import views_exports as alert_exports
+from dashboard.ui.pages.alerts import views_list as alert_list
 from dashboard.ui.pages.alerts import views_quality as alert_quality
 from dashboard.ui.pages.compare import views as compare
 from dashboard.ui.pages.compile_cost import views as cost
@@ -117,6 +118,11 @@ urlpatterns: list[URLPattern] = [
         name="latency_map",
     ),
     path("p/<slug:slug>/models/<int:model_id>/breakdown.json", latency.breakdown, name="breakdown"),
+    path(
+        "p/<slug:slug>/models/<int:model_id>/baseline/<int:choice_id>/undo/",
+        baseline.baseline_undo,
+        name="baseline_undo",
+    ),
     path("p/<slug:slug>/models/<int:model_id>/compare", compare.compare, name="compare"),
     path(
         "p/<slug:slug>/models/<int:model_id>/compare.json",
@@ -188,7 +194,8 @@ urlpatterns: list[URLPattern] = [
         kill_switch.kill_switch_stop,
         name="switch_stop",
     ),
-    path("p/<slug:slug>/alerts/", alerts.alerts, name="alerts"),
+    path("p/<slug:slug>/alerts/", alert_list.alerts, name="alerts"),
+    path("p/<slug:slug>/alerts/act/", alert_list.alerts_act, name="alerts_act"),
     path("p/<slug:slug>/alerts.json", alert_exports.alerts_json, name="alerts_json"),
     path("p/<slug:slug>/alerts.csv", alert_exports.alerts_csv, name="alerts_csv"),
     path("p/<slug:slug>/alerts/grades.json", alert_exports.alert_quality_json, name="grades_json"),

@@ -15,10 +15,7 @@ FUNCTIONS = {
     "dashboard/alerts/services/rules.py": ("maintenance_add",),
     "dashboard/regressions/evidence_reader.py": ("read_change",),
     "dashboard/ui/charts/trends.py": ("build_trends",),
-    "dashboard/ui/pages/alerts/timeline.py": (
-        "_sent",
-        "build_recovery_chart",
-    ),
+    "dashboard/ui/pages/alerts/timeline.py": ("_sent",),
     "dashboard/ui/pages/fleet/cells.py": ("build_quantile_cell",),
     "dashboard/ui/pages/fleet/rows.py": ("_row",),
     "dashboard/ui/pages/instances/detail.py": ("_sentence",),

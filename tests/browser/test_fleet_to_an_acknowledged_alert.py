@@ -20,17 +20,16 @@ def test_from_signing_in_to_an_acknowledged_alert(
     expect(first).to_contain_text(stories.SLOWER)
     first.get_by_role("link", name="1 open").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(alert.title)
-    page.locator("summary", has_text="Acknowledge").click()
-    page.get_by_label("Note (optional)", exact=True).fill("rolling back")
     page.get_by_role("button", name="Acknowledge").click()
     expect(page.get_by_role("status")).to_contain_text("Assigned to you.")
-    expect(page.locator(".tl")).to_contain_text("rolling back")
+    page.get_by_label("Note").fill("rolling back")
+    page.get_by_role("button", name="Add note").click()
+    expect(page.locator(".act")).to_contain_text("rolling back")
     alert.refresh_from_db()
     assert alert.state == "acknowledged"
-    page.locator("summary", has_text="Resolve").click()
-    page.get_by_label("Resolution note").fill("rolled back by hand")
+    page.locator("summary", has_text="More").click()
     page.get_by_role("button", name="Resolve").click()
-    expect(page.locator(".stats")).to_contain_text("Resolved")
+    expect(page.locator(".ameta")).to_contain_text("Resolved")
     alert.refresh_from_db()
     assert alert.state == "resolved"
 

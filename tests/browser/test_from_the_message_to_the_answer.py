@@ -75,7 +75,7 @@ def test_one_click_shows_version_and_start_and_a_second_shows_the_hosts(
     expect(main).to_contain_text("on all 4 instances")
     expect(main).to_contain_text("Route traffic back to 2026.11.2")
     expect(main).to_contain_text("kubectl argo rollouts undo ranker")
-    expect(page.locator(".tl")).to_contain_text("2026.11.3 deployed")
+    expect(page.locator(".act")).to_contain_text("2026.11.3 deployed")
     page.get_by_role("link", name="Instances", exact=True).click()
     hosts = set(
         Instance.objects.filter(version=made.versions["2026.11.3"]).values_list("host", flat=True)
@@ -101,14 +101,13 @@ def test_the_whole_way_from_the_fleet_to_resolved(
     page.get_by_role("link", name="See evidence").click()
     expect(page.locator("main table").first).to_contain_text("REGRESSED")
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Alerts").click()
-    page.get_by_role("link", name="A-7").click()
-    for action, question, answer in (
-        ("Acknowledge", "Note (optional)", "rolling back"),
-        ("Resolve", "Resolution note (optional)", "rolled back by hand"),
-    ):
-        page.locator("summary", has_text=action).click()
-        page.get_by_label(question, exact=True).fill(answer)
+    page.locator(".al tr", has_text="A-7").get_by_role("link").first.click()
+    for action, answer in (("Acknowledge", "rolling back"), ("Resolve", "rolled back by hand")):
+        if action == "Resolve":
+            page.locator("summary", has_text="More").click()
         page.get_by_role("button", name=action).click()
-        expect(page.locator(".tl")).to_contain_text(answer)
+        page.get_by_label("Note").fill(answer)
+        page.get_by_role("button", name="Add note").click()
+        expect(page.locator(".act")).to_contain_text(answer)
     alert.refresh_from_db()
     assert (alert.state, alert.acknowledged_at is not None) == ("resolved", True)

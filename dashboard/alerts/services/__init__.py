@@ -4,6 +4,7 @@ from dashboard.alerts.services.actions import (
     AlertActionError,
     alert_acknowledge,
     alert_dismiss,
+    alert_note,
     alert_resolve,
     alert_snooze,
 )
@@ -30,14 +31,18 @@ from dashboard.alerts.services.rules import (
 )
 from dashboard.alerts.services.silence import silences_watch
 from dashboard.alerts.services.sync import alerts_sync
+from dashboard.alerts.services.undo import acceptance_undo, alert_undo
 
 __all__ = [
     "AlertActionError",
     "ChannelError",
+    "acceptance_undo",
     "alert_acknowledge",
     "alert_dismiss",
+    "alert_note",
     "alert_resolve",
     "alert_snooze",
+    "alert_undo",
     "alerts_correlate",
     "alerts_sync",
     "channel_create",

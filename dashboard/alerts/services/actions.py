@@ -28,7 +28,7 @@ def alert_acknowledge(
     *, alert: Alert, user: User, note: str = "", address: str | None = None
 ) -> Alert:
     """Acknowledges the alert and makes the user its owner."""
-    with _change_alert(alert, user, "alert.acknowledge", note, address) as held:
+    with change_alert(alert, user, "alert.acknowledge", note, address) as held:
         if held.state == AlertState.ACKNOWLEDGED and held.owner_id == user.pk:
             raise AlertActionError("", f"A-{held.number} is already assigned to you.")
         held.state, held.snoozed_until = AlertState.ACKNOWLEDGED, None
@@ -46,7 +46,7 @@ def alert_snooze(
     """Snoozes the alert for at most 7 days; it reopens earlier if it gets worse."""
     if not clock.now() < until <= clock.now() + MAX_SNOOZE:
         raise AlertActionError("until", "choose a time within the next 7 days.")
-    with _change_alert(alert, user, "alert.snooze", note, address) as held:
+    with change_alert(alert, user, "alert.snooze", note, address) as held:
         held.state, held.snoozed_until = AlertState.SNOOZED, until
         held.save()
         text = f"Until {clock.format_timestamp(until)}. {note}".rstrip()
@@ -56,7 +56,7 @@ def alert_snooze(
 
 def alert_resolve(*, alert: Alert, user: User, note: str = "", address: str | None = None) -> Alert:
     """Resolves the alert manually."""
-    with _change_alert(alert, user, "alert.resolve", note, address) as held:
+    with change_alert(alert, user, "alert.resolve", note, address) as held:
         text = _append_note(f"Resolved by {user.get_username()}", note)
         alert_close(
             alert=held, outcome=AlertOutcome.RESOLVED, text=text, actor_name=user.get_username()
@@ -64,12 +64,10 @@ def alert_resolve(*, alert: Alert, user: User, note: str = "", address: str | No
     return held
 
 
-def alert_dismiss(*, alert: Alert, user: User, note: str, address: str | None = None) -> Alert:
-    """Marks the alert as a false positive, with a reason. The deployment opens another alert only
-    if it gets worse."""
-    if not note.strip():
-        raise AlertActionError("note", "enter why this alert is a false positive.")
-    with _change_alert(alert, user, "alert.dismiss", note, address) as held:
+def alert_dismiss(*, alert: Alert, user: User, note: str = "", address: str | None = None) -> Alert:
+    """Marks the alert as a false positive. The deployment opens another alert only if it gets
+    worse."""
+    with change_alert(alert, user, "alert.dismiss", note, address) as held:
         text = _append_note(f"Marked as a false positive by {user.get_username()}", note)
         alert_close(
             alert=held,
@@ -81,16 +79,25 @@ def alert_dismiss(*, alert: Alert, user: User, note: str, address: str | None = 
     return held
 
 
+def alert_note(*, alert: Alert, user: User, note: str, address: str | None = None) -> Alert:
+    """Adds a note to the timeline of an open or resolved alert; its state does not change."""
+    if not note.strip():
+        raise AlertActionError("note", "enter a note.")
+    with change_alert(alert, user, "alert.note", note, address, resolved=True) as held:
+        event_add(alert=held, kind=EventKind.NOTE, text=note, actor_name=user.get_username())
+    return held
+
+
 def _append_note(what: str, note: str) -> str:
     return f"{what}: {note}" if note else f"{what}."
 
 
 @contextmanager
-def _change_alert(
-    alert: Alert, user: User, action: str, note: str, address: str | None
+def change_alert(
+    alert: Alert, user: User, action: str, note: str, address: str | None, *, resolved: bool = False
 ) -> Iterator[Alert]:
     """The current alert, locked until the change is written; the audit entry has the state before
-    and after."""
+    and after. `resolved`: a resolved alert may change too."""
     if len(note) > MAX_NOTE_LENGTH:
         raise AlertActionError("note", f"at most {MAX_NOTE_LENGTH:,} characters.")
     with write_transaction():
@@ -98,26 +105,36 @@ def _change_alert(
         held = Alert.objects.select_related(
             "deployment__model", "deployment__version", "project", "verdict"
         ).get(pk=alert.pk)
-        if held.state == AlertState.RESOLVED:
+        if held.state == AlertState.RESOLVED and not resolved:
             raise AlertActionError("", f"A-{held.number} is already resolved.")
-        before = _describe_state(held)
+        before = describe_state(held)
         yield held
         audit_write(
             action=action,
-            subject=f"alert A-{held.number}",
+            subject=audit_subject(held),
             project_id=held.project_id,
             actor=user,
             before=before,
-            after={**_describe_state(held), "note": note},
+            after={**describe_state(held), "note": note},
             address=address,
         )
 
 
-def _describe_state(alert: Alert) -> dict[str, Any]:
-    until = alert.snoozed_until.isoformat() if alert.snoozed_until else None
+def audit_subject(alert: Alert) -> str:
+    """The subject of the audit entries of an alert."""
+    return f"alert A-{alert.number}"
+
+
+def describe_state(alert: Alert) -> dict[str, Any]:
+    """All that an action changes, as stored in its audit entry; `undo` restores it."""
     return {
         "state": alert.state,
         "outcome": alert.outcome,
         "owner": alert.owner_id,
-        "snoozed_until": until,
+        "acknowledged_at": _format(alert.acknowledged_at),
+        "snoozed_until": _format(alert.snoozed_until),
     }
+
+
+def _format(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None

@@ -219,8 +219,10 @@ LINES: dict[str, Line] = {
     "audit_csv": look("admins"),
     # Actions in a project.
     "alert_act": act("operators"),
+    "alerts_act": act("operators"),
     "baseline_set": act("operators"),
     "baseline_end": act("operators"),
+    "baseline_undo": act("operators"),
     "version_budgets": act("operators"),
     "switch_make": act("operators, sure"),
     "switch_stop": act("operators"),

@@ -1,6 +1,6 @@
 """Sparklines: two bands, lines that stop at missing reports, and a flat line that stays flat."""
 
-from dashboard.ui.charts.recovery_chart import choose_span, recovery_draw
+from dashboard.ui.charts.driving_chart import ChartSeries, choose_span, draw_driving_chart
 from dashboard.ui.charts.sparkline import spark_draw
 
 
@@ -30,21 +30,23 @@ def test_noise_is_drawn_with_a_small_amplitude() -> None:
 
 def test_nothing_is_drawn_without_calls() -> None:
     assert spark_draw([], 72, []).lines == []
-    assert recovery_draw(choose_span(1000, 1100), [(1, {}), (2, {})], [], None) is None
+    empty = [ChartSeries(1, "a", {}), ChartSeries(2, "b", {0: float("inf")})]
+    span = choose_span(1000, 1100)
+    assert draw_driving_chart(span=span, series=empty, marks=[], zero=False) is None
 
 
 def test_the_band_surrounds_the_level_of_the_baseline() -> None:
-    chart = recovery_draw(
-        choose_span(1000, 1100),
-        [(1, {0: 0.014, 1: 0.014}), (2, {20: 0.0184})],
-        [(1000, "deployment")],
-        0.014,
+    chart = draw_driving_chart(
+        span=choose_span(1000, 1100),
+        series=[ChartSeries(1, "a", {0: 14.0, 1: 14.0, 3: 14.2}), ChartSeries(2, "b", {20: 18.4})],
+        marks=[],
+        zero=False,
+        level=14.0,
     )
-    assert chart is not None
-    assert chart.unit == "ms"
-    assert chart.band is not None
+    assert chart is not None and chart.band is not None and not chart.from_zero
     line_y = float(chart.lines[0][1].split("M")[1].split("L")[0].split()[1])
     assert float(chart.band[0]) < line_y < float(chart.band[0]) + float(chart.band[1])
+    assert len(chart.lines) == 1 and len(chart.dots) == 2, "a point between gaps is a dot"
 
 
 def test_the_line_of_a_new_model_fills_the_width() -> None:

@@ -12,10 +12,10 @@ from dashboard.projects.models import Project
 
 
 def order(client: Client, query: str = "") -> list[int]:
-    html = client.get(f"/p/ranking/alerts/{query}").content.decode()
+    address = f"/p/ranking/alerts/{query or '?'}&state=all&by=none"
+    html = client.get(address).content.decode()
     return [
-        int(number)
-        for number in re.findall(r'<th scope="row"><a href="/p/ranking/alerts/(\d+)/"', html)
+        int(number) for number in re.findall(r'<a class="t" href="/p/ranking/alerts/(\d+)/"', html)
     ]
 
 
@@ -39,8 +39,8 @@ def test_column_heads_sort_on_the_server_and_keep_the_other_parameters(
     # An open alert has no end, so it comes last in both directions.
     assert order(signed_in, "?sort=ended") == order(signed_in, "?sort=-ended") == [first + 1, first]
     assert order(signed_in, "?sort=nonsense") == order(signed_in)
-    html = signed_in.get("/p/ranking/alerts/?state=open&sort=-number").content.decode()
-    assert "state=open&amp;sort=number" in html
+    html = signed_in.get("/p/ranking/alerts/?verdict=roll_back&sort=-number").content.decode()
+    assert "verdict=roll_back&amp;sort=number" in html
     assert 'aria-sort="descending"' in html
 
 
@@ -105,5 +105,7 @@ def test_a_long_list_is_paged_and_keeps_the_other_parameters(
     assert [number for page in pages for number in page] == list(
         range(alert.number, alert.number + 120)
     )
-    html = signed_in.get("/p/ranking/alerts/?sort=number").content.decode()
-    assert "1 to 50 of 120 alerts" in html and 'href="?sort=number&amp;page=2"' in html
+    html = signed_in.get("/p/ranking/alerts/?state=all&sort=number").content.decode()
+    assert (
+        "1 to 50 of 120 alerts" in html and 'href="?state=all&amp;sort=number&amp;page=2"' in html
+    )

@@ -13,7 +13,12 @@ from dashboard.alerts.models import Alert
 from dashboard.common import clock
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
-from dashboard.ui.charts.recovery_chart import choose_span, recovery_draw
+from dashboard.ui.charts.driving_chart import (
+    ChartMark,
+    ChartSeries,
+    choose_span,
+    draw_driving_chart,
+)
 from tests.dashboard.ui.charts_factory import Made, now_minute
 from tests.dashboard.ui.charts_story import rolled_back
 
@@ -78,24 +83,53 @@ def test_the_alert_page_has_a_band_and_its_text(signed_in: Client, alert: Alert)
     html = signed_in.get(f"/p/{alert.project.slug}/alerts/{alert.number}/").content.decode()
     said = f"the regression began between {clock.format_minute(first)} and "
     assert f"{said}{clock.format_minute(last)}" in html
-    assert 'class="onsetf"' in html and "shaded span: onset" in html
+    assert 'class="rspan"' in html and f'data-at="{clock.at_minute(first):%Y-%m-%dT%H:%M}' in html
     set_onset(verdict, None)
     html = signed_in.get(f"/p/{alert.project.slug}/alerts/{alert.number}/").content.decode()
-    assert "onsetf" not in html and "the regression began" not in html
+    assert "rspan" not in html and "the regression began" not in html
 
 
 @pytest.mark.parametrize(
-    ("onset", "band"),
+    ("onset", "until", "band"),
     [
-        ((1000, 1009), ("129.4", "28.5")),
-        ((1000, 1000), ("129.4", "3.0")),
-        ((1100, 1100), ("411.0", "3.0")),
-        ((800, 900), None),
-        ((1200, 1210), None),
+        (1000, None, ("23.08", "76.92")),
+        (1050, 1060, ("61.54", "7.69")),
+        (1100, 1100, ("99.60", "0.40")),
+        (800, None, None),
+        (1200, None, None),
     ],
 )
-def test_a_band_lies_in_the_chart(onset: tuple[int, int], band: tuple[str, str] | None) -> None:
-    span = choose_span(1000, 1100)
-    chart = recovery_draw(span, [(2, {0: 0.01, 5: 0.02})], [], None, onset=onset)
+def test_a_band_lies_in_the_chart(
+    onset: int, until: int | None, band: tuple[str, str] | None
+) -> None:
+    chart = draw_driving_chart(
+        span=choose_span(1000, 1100),
+        series=[ChartSeries(2, "a", {0: 0.01, 5: 0.02})],
+        marks=[],
+        zero=False,
+        onset=onset,
+        until=until,
+    )
     drawn = chart.onset if chart else None
     assert (drawn and (drawn.x, drawn.width)) == band
+
+
+def test_labels_of_near_values_and_events_do_not_overlap() -> None:
+    span = choose_span(1000, 1100)
+    chart = draw_driving_chart(
+        span=span,
+        series=[ChartSeries(1, "a", {99: 10.0}), ChartSeries(2, "b", {99: 10.01, 0: 30.0})],
+        marks=[
+            ChartMark(1000, "deployment", "deployed"),
+            ChartMark(1002, "watch", "WATCH"),
+            ChartMark(1040, "roll_back", "ROLL BACK"),
+            ChartMark(1041, "deployment", "rolled back"),
+        ],
+        zero=True,
+    )
+    assert chart is not None
+    heights = sorted(float(end.label_y) for end in chart.ends)
+    assert heights[1] - heights[0] >= 14
+    named = [mark.text for mark in chart.marks if mark.at]
+    assert named == ["ROLL BACK", "deployed"], "the other labels would cross them"
+    assert chart.from_zero and chart.ticks[0][1] == "0"

@@ -3,6 +3,7 @@ handle a job that may hang."""
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from typing import Any
 
@@ -71,32 +72,47 @@ def diverged(made: Made, *, size: int = 10, odd: tuple[int, ...] = (2,)) -> Aler
     return alert
 
 
+def section(text: str, name: str) -> str:
+    return text.split(f'id="{name}"')[1].split("</section>")[0]
+
+
 def test_the_alert_page_contains_the_evidence_and_the_runbook(
     signed_in: Client, made: Made
 ) -> None:
     diverged(made)
     text = shown(signed_in, "/p/ranking/alerts/2/")
-    table = text.split('id="rk"')[1].split("</section>")[0]
-    assert (
-        table.count('<tr class="apart">') == 1 and "one of 9 others" in table and "node-1" in table
-    )
-    assert (
-        f"/models/{made.model.pk}/ranks/?env={ENVIRONMENT}&amp;job=train-7" in table
-        or f"ranks/?env={ENVIRONMENT}&job=train-7" in table
-    )
-    assert "last found diverged <time" in table
-    runbook = text.split('id="rg"')[1].split("</section>")[0]
-    assert "Rank divergence runbook" in runbook and "still makes progress" in runbook
-    assert "py-spy dump --native --pid 4002" in runbook and "On <bdi>node-1</bdi>" in runbook
+    evidence = section(text, "ev")
+    assert evidence.count(">Rank 2</a>") == 1 and "9 others" in evidence and "node-1" in evidence
+    assert evidence.count("DIVERGED") == 1 and "NO CHANGE" in evidence
+    assert f"/models/{made.model.pk}/ranks/?env={ENVIRONMENT}&job=train-7" in evidence
+    assert "last found diverged <time" in evidence
+    runbook = section(text, "rg")
+    assert "Runbook: rank divergence" in runbook and "still makes progress" in runbook
+    assert "ssh node-1 py-spy dump --native --pid 4002" in runbook and "On node-1;" in runbook
     assert "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1" in runbook
     assert "torch._dynamo.mark_dynamic(tokens, 1)" in runbook and "Restart the job" in runbook
     assert "No known cause yet" not in text and "no baseline version" not in text
+    answer = text.split('aria-label="Answer"')[1].split("</dl>")[0]
+    assert "Job of 10 ranks" in answer and "Observed, not an estimate." in answer
+    assert "was compiled differently" in answer and "Confirmed on rank 2." in answer
 
 
-def test_the_chart_shows_one_version_if_there_is_no_other(signed_in: Client, made: Made) -> None:
+def test_the_matrix_shows_each_rank_over_time_and_frames_the_odd_one(
+    signed_in: Client, made: Made
+) -> None:
     diverged(made)
-    text = shown(signed_in, "/p/ranking/alerts/2/")
-    assert "p50 by version" not in text and "p50 of <bdi>1</bdi>" in text
+    matrix = section(shown(signed_in, "/p/ranking/alerts/2/"), "ch")
+    assert "Compilations per rank" in matrix and "p50" not in matrix
+    wide, narrow = matrix.split("</table>")[:2]
+    assert wide.count("<tr") == narrow.count("<tr") == 11
+    assert wide.count('class="odd">2</td>') == narrow.count('class="odd">2</td>') > 0
+    assert "2 ▲ diverged" in wide and wide.count("no report") > 0
+
+
+def test_the_matrix_of_a_large_job_has_few_rows(signed_in: Client, made: Made) -> None:
+    diverged(made, size=64, odd=(5,))
+    matrix = section(shown(signed_in, "/p/ranking/alerts/2/"), "ch").split("</table>")[0]
+    assert matrix.count("<tr") == 1 + 4 and "61 others" in matrix
 
 
 def test_the_title_and_the_fleet_do_not_show_different_numbers_of_ranks(
@@ -116,13 +132,15 @@ def test_the_table_stays_short_if_many_ranks_differ(
     signed_in: Client, made: Made, odd: tuple[int, ...]
 ) -> None:
     diverged(made, size=64, odd=odd)
-    table = shown(signed_in, "/p/ranking/alerts/2/").split('id="rk"')[1].split("</section>")[0]
-    assert table.count('<tr class="apart">') == min(len(odd), 12)
-    assert (f"{len(odd) - 12} more ranks differ" in table) == (len(odd) > 12)
+    evidence = section(shown(signed_in, "/p/ranking/alerts/2/"), "ev")
+    columns = evidence.split("</thead>")[0]
+    assert len(re.findall(r">Rank \d+</a>", columns)) == min(len(odd), 3)
+    assert (f"{len(odd) - 3} more ranks differ" in evidence) == (len(odd) > 3)
 
 
 def test_the_runbook_remains_if_the_job_is_deleted(signed_in: Client, made: Made) -> None:
     diverged(made)
     Instance.objects.filter(job="train-7").delete()
     text = shown(signed_in, "/p/ranking/alerts/2/")
-    assert "No process of the job is retained." in text and "py-spy dump --native --pid PID" in text
+    assert "py-spy dump --native --pid PID" in text and "Runbook: rank divergence" in text
+    assert '<h2 id="ch">p50' in text, "without ranks, the page shows the calls"

@@ -159,15 +159,16 @@ def on_compare(page: str, metric: str) -> ShownMetric:
 
 
 def on_alert(page: str, metric: str) -> ShownMetric:
-    """A row of the table in the timeline."""
-    title = {"eager": r"Eager calls\|[^|]+"}.get(metric, metric)
+    """A row of the evidence."""
+    title = {"eager": "Eager calls"}.get(metric, metric)
     found = re.search(
-        rf"\|{title}\|(\S+(?:%| pts))\|{VALUE} to {VALUE}\|((?:matched|last) \d+ min)\|([^|]+)\|",
+        rf"\|{title}\|[^|]+\|((?:matched|last) \d+ min)\|(?:[^|]+\|)?(\S+(?:%| pts))\|"
+        rf"{VALUE} → {VALUE}\|(?:excluded[^|]*\|)?([^|]+)\|",
         page,
     )
     assert found, page
     return ShownMetric(
-        found[2], found[3], found[1], found[5] if " to " in found[5] else "", found[4]
+        found[3], found[4], found[2], found[5] if " to " in found[5] else "", found[1]
     )
 
 

@@ -35,7 +35,7 @@ def test_a_runbook_is_on_the_page_and_in_the_notification_until_it_is_removed(
     RollbackGuide.objects.all().delete()
     story = f"/p/ranking/alerts/{alert.number}/"
     written = signed_in.get(story).content.decode()
-    assert "No rollback steps for" in written
+    assert ">Add steps</a>" in written and "kubectl rollout undo deployment/ranker" in written
     assert f'href="{PAGE}?model={alert.deployment.model_id}#write"' in written
     ModelVersion.objects.filter(pk=alert.deployment.version_id).update(name="2026.11.3 & #1")
     assert "The next notification about" in save(signed_in, alert)[1]

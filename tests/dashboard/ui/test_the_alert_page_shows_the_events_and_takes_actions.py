@@ -1,15 +1,18 @@
-"""The Alert page: the timeline with its evidence, the next steps, the notifications, and the
+"""The Alert page: the answer, the evidence, the runbook, the activity, the notifications, and the
 actions of a user."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from html import unescape
 
+import pytest
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry
-from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery
+from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, RollbackGuide
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Instance, ModelVersion
-from dashboard.projects.models import Project
+from dashboard.projects.models import Project, Role
 from dashboard.regressions.models import Verdict
 from dashboard.ui.layout.change_rows import build_change_rows
 
@@ -41,12 +44,13 @@ def test_the_timeline_is_newest_first_with_the_evidence_of_each_time(
         )
     ]
     assert places == sorted(places)
-    evidence = html[places[1] : places[2]]
+    evidence = html.split('id="ev"')[1].split("</section>")[0]
     assert "+31%" in evidence
     assert "24% to 38%" in evidence
     assert "6 of 6" in evidence
     assert 'class="label worse drives"' in evidence
     assert 'class="label worse caution"' in html[places[2] :]
+    assert "Evidence at this time" not in html[places[1] : places[2]], "it is not shown twice"
 
 
 def test_a_metric_where_lower_is_worse_is_shown_as_a_decrease() -> None:
@@ -69,8 +73,9 @@ def test_the_page_shows_the_next_steps_with_the_runbook_of_the_owners(
     signed_in: Client, alert: Alert
 ) -> None:
     html = page(signed_in, alert)
-    assert "Route traffic back to <bdi>2026.11.2</bdi>" in html
+    assert "Route traffic back to 2026.11.2" in html
     assert "kubectl argo rollouts undo ranker" in html
+    assert "kubectl rollout undo" not in html, "the text of the owners replaces the default"
     assert "score_batch reached its recompile limit of 8" in html
 
 
@@ -127,16 +132,58 @@ def test_an_alert_whose_version_starts_in_the_future_has_a_page(
         started_minute=clock.minute_of(clock.unix()) + 3000
     )
     html = page(signed_in, alert)
-    assert "p50 by version" in html and "under 1\u00a0s" in html
+    assert 'id="ch"' in html and "under 1\u00a0s" in html
 
 
-def test_an_alert_that_ended_unacknowledged_does_not_wait_for_acknowledgement(
+def test_the_answer_states_since_impact_confidence_and_cause(
     signed_in: Client, alert: Alert
 ) -> None:
-    assert "unassigned" in page(signed_in, alert)
-    Alert.objects.filter(pk=alert.pk).update(state="resolved", resolved_at=clock.now())
+    html = page(signed_in, alert).replace("\u00a0", " ")
+    answer = html.split('aria-label="Answer"')[1].split("</dl>")[0]
+    places = [answer.index(f"<dt>{name}</dt>") for name in ("Since", "Impact", "Confidence")]
+    assert places == sorted(places) and answer.count("<dt>") == 4
+    assert "20 min after deployment of 2026.11.3" in answer
+    assert "6 of 12 instances" in answer and "of traffic" in answer and "calls/s" in answer
+    assert "High" in answer and "p50 +31%, 95% CI 24% to 38%, matched 130 min." in answer
+    assert "score_batch reached its recompile limit of 8" in answer
+    assert "Confirmed on 6 of 6 instances." in answer
+
+
+def test_an_unknown_cause_names_the_next_step(signed_in: Client, alert: Alert) -> None:
+    Verdict.objects.update(cause="")
+    answer = page(signed_in, alert).split("<dt>Likely cause</dt>")[1].split("</dl>")[0]
+    assert "Unknown" in answer and "Next step" in answer and "#differs" in answer
+
+
+def test_the_guard_of_the_cause_is_shown_as_code_and_fixed_by_a_command(
+    signed_in: Client, alert: Alert
+) -> None:
+    guard = "tensor 'candidates' size mismatch at index 0. expected 96, actual 128"
+    Verdict.objects.update(cause=f"`score_batch` recompiles repeatedly (guard: {guard})")
+    html = unescape(page(signed_in, alert))
+    assert f"<code>{guard}</code>" in html
+    assert "torch._dynamo.mark_dynamic(candidates, 0)" in html
+
+
+def test_the_chart_shows_the_metric_of_the_address(signed_in: Client, alert: Alert) -> None:
+    address = f"/p/ranking/alerts/{alert.number}/"
+    for query, title in (("", "p50, ms"), ("?metric=eager", "Eager calls, % of calls")):
+        html = signed_in.get(address + query).content.decode()
+        assert f'<h2 id="ch">{title}</h2>' in html
+    assert '<h2 id="ch">p50, ms</h2>' in signed_in.get(f"{address}?metric=<b>").content.decode()
+    assert "19.3" not in html and "0% → 28%" in html, "the two values of the change are shown"
+
+
+def test_a_resolved_alert_shows_how_it_ended_and_offers_no_action(
+    signed_in: Client, alert: Alert
+) -> None:
+    assert "Open, not acknowledged" in page(signed_in, alert)
+    Alert.objects.filter(pk=alert.pk).update(
+        state="resolved", outcome="recovered", resolved_at=clock.now()
+    )
     html = page(signed_in, alert)
-    assert "unassigned" not in html and "resolved first" in html
+    assert "not acknowledged" not in html and ": auto-recovered" in html
+    assert "/acknowledge/" not in html and "alert open for" in html
 
 
 def test_a_first_version_is_not_compared_with_a_missing_baseline(
@@ -144,7 +191,19 @@ def test_a_first_version_is_not_compared_with_a_missing_baseline(
 ) -> None:
     Alert.objects.filter(pk=alert.pk).update(worst="watch")
     Verdict.objects.update(baseline=None)
-    assert "(no baseline version)" in page(signed_in, alert)
+    html = page(signed_in, alert)
+    assert "has no baseline version" in html
+    assert " and 2026.11.2" not in html, "the chart names one version only"
+
+
+def test_a_viewer_reads_the_reason_instead_of_buttons(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
+    html = page(as_role(Role.VIEWER), alert)
+    assert "Actions require the Operator role" in html
+    assert "/acknowledge/" not in html and "settings/guides" not in html
+    RollbackGuide.objects.all().delete()
+    assert "settings/guides" not in page(as_role(Role.OPERATOR), alert)
 
 
 def test_without_a_channel_the_page_states_that_no_notification_was_sent(
@@ -175,13 +234,27 @@ def test_snoozing_accepts_only_the_offered_durations(signed_in: Client, alert: A
     assert alert.state == "snoozed"
 
 
-def test_a_false_positive_needs_a_reason(signed_in: Client, alert: Alert) -> None:
-    assert "Enter why this alert is a false positive." in act(
-        signed_in, alert, "dismiss", note="  "
-    )
-    assert alert.state == "open"
-    assert "False positive" in act(signed_in, alert, "dismiss", note="the load test did it")
+def test_a_false_positive_is_one_click_and_its_reason_is_added_afterwards(
+    signed_in: Client, alert: Alert
+) -> None:
+    assert "Marked as false positive" in act(signed_in, alert, "dismiss")
     assert alert.outcome == "dismissed"
+    html = act(signed_in, alert, "note", note="the load test <did> it")
+    assert "“the load test &lt;did&gt; it”" in html and alert.outcome == "dismissed"
+    assert "Enter a note." in act(signed_in, alert, "note", note=" ")
+
+
+@pytest.mark.parametrize("action", ["acknowledge", "snooze", "resolve", "dismiss"])
+def test_each_action_offers_an_undo_without_scripts(
+    signed_in: Client, alert: Alert, action: str
+) -> None:
+    html = act(signed_in, alert, action)
+    assert alert.state != "open"
+    undo = f"/p/ranking/alerts/{alert.number}/undo/"
+    assert f'action="{undo}"' in html and ">Undo</button>" in html
+    assert "Undone." in act(signed_in, alert, "undo")
+    assert (alert.state, alert.outcome, alert.owner) == ("open", "", None)
+    assert "no action of yours to undo" in act(signed_in, alert, "undo")
 
 
 def test_a_resolved_alert_accepts_no_actions(signed_in: Client, alert: Alert) -> None:
@@ -198,11 +271,11 @@ def test_an_unknown_action_is_not_found(signed_in: Client, alert: Alert) -> None
 def test_the_list_shows_open_alerts_and_states_if_there_are_none(
     signed_in: Client, alert: Alert
 ) -> None:
-    assert "A-418" in signed_in.get("/p/ranking/alerts/?state=open").content.decode()
-    act(signed_in, alert, "resolve")
-    html = signed_in.get("/p/ranking/alerts/?state=open").content.decode()
-    assert "No open alerts" in html
     assert "A-418" in signed_in.get("/p/ranking/alerts/").content.decode()
+    act(signed_in, alert, "resolve")
+    html = signed_in.get("/p/ranking/alerts/").content.decode()
+    assert "No open alerts" in html
+    assert "A-418" in signed_in.get("/p/ranking/alerts/?state=all").content.decode()
 
 
 def test_a_project_without_alerts_states_how_one_opens(signed_in: Client, project: Project) -> None:
@@ -219,6 +292,6 @@ def test_the_metrics_and_the_timeline_show_the_same_delays(signed_in: Client, al
     )
     Alert.objects.update(opened_at=started + timedelta(seconds=24 * 60 + 40))
     html = page(signed_in, alert)
-    assert "<dt>Time to detect</dt><dd>24\u00a0min<" in html
+    assert "Time to detect\n          24\u00a0min" in html or "Time to detect 24\u00a0min" in html
     assert "after 24\u00a0min" in html
     assert "after 25\u00a0min" not in html

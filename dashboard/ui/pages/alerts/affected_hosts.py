@@ -18,7 +18,7 @@ from dashboard.vocabulary.metrics import find_metric
 NAMED = 4
 """Maximum number of named instances per fact; a link leads to all instances."""
 _PAGES = {"ranks_diverged": "ranks"} | dict.fromkeys(
-    ("parity", "shadow_parity", "non_finite", "compiled_nothing"), "version"
+    ("parity", "shadow_parity", "non_finite", "compiled_nothing"), "parity"
 )
 
 

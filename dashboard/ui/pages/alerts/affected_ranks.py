@@ -3,7 +3,7 @@ reports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,9 +15,24 @@ from dashboard.fleet.selectors.jobs import list_job_ranks, read_rank_compile_eve
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.evidence_reader import find_rank_divergence
 from dashboard.regressions.models import Verdict
+from dashboard.ui.charts.rank_matrix import RankMatrix
+from dashboard.ui.pages.ranks.matrix import build_rank_matrix
 from dashboard.ui.pages.ranks.presenter import RankDifference, RankRow, build_rank_table
 
 ROWS, INSTANCES_NAMED = 12, 50
+COLUMNS = 3
+"""Odd ranks with a column of their own in the comparison."""
+
+
+@dataclass(frozen=True)
+class RankComparison:
+    """One property of the odd ranks next to a rank that does not differ. `result` is DIVERGED, NO
+    CHANGE, or empty for a property that is not evaluated."""
+
+    name: str
+    odd: list[str]
+    usual: str
+    result: str
 
 
 @dataclass(frozen=True)
@@ -36,6 +51,52 @@ class AlertRanks:
     odd: RankRow | None
     pid: int | None
     frame: str
+    since: datetime
+    """When the ranks diverged."""
+    matrix: RankMatrix | None = None
+
+    @property
+    def columns(self) -> list[RankRow]:
+        """The odd ranks of the comparison."""
+        return self.differing[:COLUMNS]
+
+    @property
+    def hidden(self) -> int:
+        """Number of ranks that differ and have no column."""
+        return len(self.differing) + self.more - len(self.columns)
+
+    @property
+    def comparison(self) -> list[RankComparison]:
+        """The properties of the odd ranks, those that are evaluated first."""
+        return [
+            _compare(name, read, evaluated, self.columns, self.usual)
+            for name, read, evaluated in _PROPERTIES
+        ]
+
+
+def _compare(
+    name: str,
+    read: Callable[[RankRow], str],
+    evaluated: bool,
+    odd: list[RankRow],
+    usual: RankRow | None,
+) -> RankComparison:
+    values, other = [read(row) for row in odd], read(usual) if usual else ""
+    differs = usual is not None and any(value != other for value in values)
+    result = ("DIVERGED" if differs else "NO CHANGE") if evaluated and usual else ""
+    return RankComparison(name, values, other, result)
+
+
+_PROPERTIES: tuple[tuple[str, Callable[[RankRow], str], bool], ...] = (
+    ("First compilations", lambda row: str(row.first), True),
+    ("Recompilations", lambda row: str(row.again), True),
+    ("Graph hash", lambda row: row.graphs or "not reported", True),
+    ("Cache answers", lambda row: row.answers or "no lookup", False),
+    ("Eager calls", lambda row: row.eager or "not known", False),
+    ("Compiling now", lambda row: row.now or "none", False),
+    ("State", lambda row: row.state.value, False),
+    ("Host", lambda row: row.host or "not reported", False),
+)
 
 
 def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks | None:
@@ -46,25 +107,13 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
     if verdict is None or fact is None:
         return None
     named = (fact.instances or ())[:INSTANCES_NAMED]
-    rows = for_project(Instance, alert.project).filter(
-        instance_id__in=named, model_id=alert.deployment.model_id
-    )
-    first = rows.exclude(job="").order_by("rank", "pk").first()
-    job = first.job if first else ""
-    of = alert.deployment
-    instances = (
-        list_job_ranks(
-            project_id=alert.project_id, model_id=of.model_id, environment=of.environment, job=job
-        )
-        if job
-        else []
-    )
-    board = build_rank_table(
-        instances, read_rank_compile_events(project_id=alert.project_id, instances=instances)
-    )
+    job, instances = _read_job(alert, named)
+    compiled = read_rank_compile_events(project_id=alert.project_id, instances=instances)
+    board = build_rank_table(instances, compiled)
     differing = [row for row in board.urgent if row.apart or row.instance_id in named]
     alike = [row for row in board.rows if row not in differing]
     odd = differing[0] if differing else None
+    since = min((line.at for line in board.lines if line.certain), default=alert.opened_at)
     return AlertRanks(
         job=job,
         known_at=clock.at_minute(verdict.minute),
@@ -74,8 +123,29 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
         usual=alike[0] if alike else None,
         alike=len(alike),
         odd=odd,
-        pid=next(
-            (one.pid for one in instances if odd and one.instance_id == odd.instance_id), None
-        ),
+        pid={one.instance_id: one.pid for one in instances}.get(odd.instance_id) if odd else None,
         frame=fact.about,
+        since=since,
+        matrix=build_rank_matrix(
+            instances,
+            compiled,
+            odd=[row.rank for row in differing],
+            since=since,
+            frame=fact.about,
+        ),
+    )
+
+
+def _read_job(alert: Alert, named: Collection[str]) -> tuple[str, list[Instance]]:
+    """The job of the first named rank with all of its ranks; two queries."""
+    of = alert.deployment
+    rows = for_project(Instance, alert.project).filter(instance_id__in=named, model_id=of.model_id)
+    first = rows.exclude(job="").order_by("rank", "pk").first()
+    if first is None:
+        return "", []
+    return first.job, list_job_ranks(
+        project_id=alert.project_id,
+        model_id=of.model_id,
+        environment=of.environment,
+        job=first.job,
     )

@@ -1,8 +1,7 @@
-"""Timeline of an alert, with the deliveries and the recovery chart."""
+"""Activity of an alert: its events with their evidence, and its notifications."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import quote
@@ -16,14 +15,10 @@ from dashboard.alerts.models import (
     EventKind,
 )
 from dashboard.common import clock
-from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import DeploymentMark
-from dashboard.fleet.retention import find_first_kept_minute
-from dashboard.fleet.selectors.versions.quantiles import P50Level, read_p50_levels
 from dashboard.regressions.evidence_reader import read_onset
-from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.regressions.models import VerdictKind
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
-from dashboard.ui.charts.recovery_chart import RecoveryChart, choose_span, recovery_draw
 from dashboard.ui.layout.change_rows import ChangeRow, build_change_rows
 from dashboard.ui.pages.alerts.affected_hosts import FactHosts, list_fact_hosts
 from dashboard.ui.pages.alerts.queries import AlertData
@@ -41,6 +36,8 @@ _MARKS = {
     EventKind.REOPENED: ("watch", "wt"),
     EventKind.RESOLVED: ("healthy", "ok"),
     EventKind.DISMISSED: ("failed", ""),
+    EventKind.UNDONE: ("watch", "wt"),
+    EventKind.NOTE: ("note", ""),
     EventKind.DELIVERED: ("mail", ""),
     EventKind.FAILED: ("failed", ""),
     EventKind.ROLLBACK_SEEN: ("deployment", ""),
@@ -85,9 +82,9 @@ class TimelineEvent:
     certain: list[FactLine] = field(default_factory=list)
 
     @property
-    def pinned(self) -> str:
+    def marked(self) -> str:
         """The CSS classes of the mark."""
-        return f"pin {self.pin}"
+        return f"m {self.pin}"
 
 
 @dataclass(frozen=True)
@@ -103,9 +100,11 @@ class SentMessage:
 
 
 def build_timeline(page: AlertData) -> list[TimelineEvent]:
-    """Entries, newest first; the deployment itself is the oldest entry."""
+    """Entries, newest first; the deployment itself is the oldest entry. The evidence of the page is
+    not repeated."""
     deployed = clock.at_minute(page.alert.deployment.started_minute)
-    lines = [_moment(event, page.alert) for event in page.events]
+    shown = page.bad.pk if page.bad else None
+    lines = [_moment(event, page.alert, shown) for event in page.events]
     version = page.alert.deployment.version.name
     first = TimelineEvent(
         deployed,
@@ -129,56 +128,9 @@ def list_sent_messages(page: AlertData) -> list[SentMessage]:
     return [_sent(delivery) for delivery in page.deliveries]
 
 
-def build_recovery_chart(page: AlertData) -> RecoveryChart | None:
-    """p50 of both versions from before the deployment until half an hour after the end."""
-    alert, deployment = page.alert, page.alert.deployment
-    baseline = _baseline(page)
-    until = clock.minute_of(clock.unix())
-    if alert.resolved_at is not None:
-        until = min(until, clock.minute_of(alert.resolved_at.timestamp()) + 30)
-    until = max(
-        until, deployment.started_minute
-    )  # a clock that runs ahead can report a later start
-    span = choose_span(
-        deployment.started_minute,
-        until,
-        minutes_from=find_first_kept_minute(project=alert.project, now=clock.unix()),
-    )
-    ids = [one for one in (baseline, deployment.version_id) if one is not None]
-    window = TimeBins(
-        span.start, span.start + ((span.end - span.start) // span.bin + 1) * span.bin, span.bin
-    )
-    levels = read_p50_levels(
-        project_id=alert.project_id,
-        version_ids=ids,
-        environment=deployment.environment,
-        window=window,
-    )
-    roles = [(1 if one == baseline else 2, _line(levels, one)) for one in ids]
-    marks = [
-        (deployment.started_minute, "deployment"),
-        (clock.minute_of(alert.opened_at.timestamp()), "alert"),
-    ]
-    marks += [
-        (clock.minute_of(event.at.timestamp()), "deployment")
-        for event in page.events
-        if event.kind == EventKind.ROLLBACK_SEEN
-    ]
-    names = {deployment.version_id: deployment.version.name, baseline or 0: baseline_name(page)}
-    return recovery_draw(
-        span,
-        roles,
-        marks,
-        _level(levels, baseline, window, deployment.started_minute),
-        _bounds(levels, ids, names),
-        find_onset(page),
-    )
-
-
 def find_onset(page: AlertData) -> tuple[int, int] | None:
     """The minutes between which the regression began, from the newest verdict that has them."""
-    verdicts = (verdict for verdict in list_alert_verdicts(page) if verdict is not None)
-    return next(filter(None, (read_onset(verdict.evidence) for verdict in verdicts)), None)
+    return next(filter(None, (read_onset(one.evidence) for one in page.verdicts)), None)
 
 
 def find_rollback_time(page: AlertData) -> datetime | None:
@@ -191,40 +143,48 @@ def find_recovery_kind(page: AlertData) -> str:
     return next((event.kind for event in page.events if event.kind.startswith("level_")), "")
 
 
-def baseline_name(page: AlertData) -> str:
-    """The rollback target: the baseline of the newest verdict that has one."""
-    for verdict in (page.alert.verdict, page.verdict):
+def find_baseline_version(page: AlertData) -> tuple[int, str] | None:
+    """ID and name of the rollback target: the baseline of the newest verdict that has one."""
+    for verdict in (page.alert.verdict, page.verdict, *page.verdicts):
         if verdict is not None and verdict.baseline is not None:
-            return verdict.baseline.version.name
-    return ""
+            return verdict.baseline.version_id, verdict.baseline.version.name
+    return None
+
+
+def baseline_name(page: AlertData) -> str:
+    """The name of the rollback target; empty if there is none."""
+    found = find_baseline_version(page)
+    return found[1] if found else ""
 
 
 def find_cause(page: AlertData) -> str:
     """The cause from the newest verdict that has one."""
-    return next(
-        (
-            verdict.cause
-            for verdict in list_alert_verdicts(page)
-            if verdict is not None and verdict.cause
-        ),
-        "",
-    )
+    return next((one.cause for one in page.verdicts if one.cause), "")
 
 
 def list_affected_hosts(page: AlertData) -> list[FactHosts]:
     """The hosts of the confirmed facts."""
-    return list_fact_hosts(project=page.alert.project, verdicts=list_alert_verdicts(page))
-
-
-def list_alert_verdicts(page: AlertData) -> list[Verdict | None]:
-    """All verdicts while the alert was open, newest first."""
-    return [page.verdict, page.alert.verdict, *(event.verdict for event in page.events)]
+    return list_fact_hosts(project=page.alert.project, verdicts=page.verdicts)
 
 
 def compare_query(page: AlertData) -> str:
     """Query string of the Compare page for the two versions of the evidence."""
-    baseline = _baseline(page)
-    return (f"a={baseline}&" if baseline else "") + f"b={page.alert.deployment.version_id}"
+    baseline = find_baseline_version(page)
+    return (f"a={baseline[0]}&" if baseline else "") + f"b={page.alert.deployment.version_id}"
+
+
+def build_delays(page: AlertData) -> list[tuple[str, str]]:
+    """Time to detect, to acknowledge and to end, all from the deployment; those that are known."""
+    alert, rolled_back = page.alert, find_rollback_time(page)
+    if alert.cause in AlertCause.SILENT:
+        return []
+    ended = rolled_back or alert.resolved_at
+    named = (
+        ("Time to detect", alert.opened_at),
+        ("Time to acknowledge", alert.acknowledged_at),
+        ("Rolled back after" if rolled_back else "Ended after", ended),
+    )
+    return [(name, format_delay(alert, at)) for name, at in named if at is not None]
 
 
 def format_delay(alert: Alert, at: datetime | None) -> str:
@@ -258,14 +218,7 @@ def fill_runbook_url(page: AlertData) -> str:
     return address if address.startswith(("https://", "http://")) else ""
 
 
-def _baseline(page: AlertData) -> int | None:
-    for verdict in (page.alert.verdict, page.verdict):
-        if verdict is not None and verdict.baseline is not None:
-            return verdict.baseline.version_id
-    return None
-
-
-def _moment(event: AlertEvent, alert: Alert) -> TimelineEvent:
+def _moment(event: AlertEvent, alert: Alert, shown_verdict: int | None) -> TimelineEvent:
     kind = EventKind(event.kind) if event.kind in EventKind.values else EventKind.EVIDENCE
     mark, pin = _MARKS.get(kind, ("not_enough_data", ""))
     head, quoted = _HEADS.get(kind, ""), False
@@ -279,11 +232,15 @@ def _moment(event: AlertEvent, alert: Alert) -> TimelineEvent:
             f"{event.actor_name} acknowledged" + (":" if event.text else "."),
             bool(event.text),
         )
+    if kind == EventKind.NOTE:
+        head, quoted = f"{event.actor_name}:", True
+    if kind == EventKind.UNDONE:
+        head = f"{event.actor_name} undid an action."
     if kind == EventKind.SNOOZED:
         head = f"{event.actor_name} snoozed the alert."
     shown = (
         build_change_rows(event.verdict.evidence, event.verdict.kind)
-        if event.verdict and kind in _WITH_EVIDENCE
+        if event.verdict and kind in _WITH_EVIDENCE and event.verdict.pk != shown_verdict
         else []
     )
     timed = alert.cause == AlertCause.REGRESSION and kind in (
@@ -292,7 +249,7 @@ def _moment(event: AlertEvent, alert: Alert) -> TimelineEvent:
         EventKind.ROLLBACK_SEEN,
     )
     later = f"after {format_delay(alert, event.at)}" if timed else ""
-    known = event.verdict.evidence if event.verdict and kind in _WITH_EVIDENCE else None
+    known = event.verdict.evidence if event.verdict and shown else None
     certain = fact_lines(known, sentence=event.text)
     return TimelineEvent(
         event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later, certain=certain
@@ -357,43 +314,3 @@ def _sent(delivery: Delivery) -> SentMessage:
         )
     said = f"failed{tries}: {answer}" if answer else f"failed{tries}"
     return SentMessage(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
-
-
-def _line(levels: Mapping[int, Mapping[int, P50Level]], version: int) -> dict[int, float]:
-    return {
-        place: level.value
-        for place, level in levels.get(version, {}).items()
-        if level.value is not None
-    }
-
-
-def _bounds(
-    levels: Mapping[int, Mapping[int, P50Level]], ids: Sequence[int], names: Mapping[int, str]
-) -> list[str]:
-    """Newest bound and mean of each version without points, because its p50 lies in an engine's
-    first bucket."""
-    known = {
-        one: [level.known for _, level in sorted(levels.get(one, {}).items()) if level.known]
-        for one in ids
-    }
-    return [
-        f"{names[one]} {numbers.below(found[-1].bound, found[-1].mean)}"
-        for one, found in known.items()
-        if found
-    ]
-
-
-def _level(
-    levels: Mapping[int, Mapping[int, P50Level]],
-    baseline: int | None,
-    window: TimeBins,
-    deployed: int,
-) -> float | None:
-    """The baseline's p50 before the deployment, or over all of its bins if it started with the
-    deployment; None if only a bound is known."""
-    line = levels.get(baseline, {}) if baseline is not None else {}
-    before = [
-        level for place, level in line.items() if window.first + place * window.step < deployed
-    ]
-    chosen = sorted(before or line.values(), key=lambda level: level.at_most)
-    return chosen[len(chosen) // 2].value if chosen else None

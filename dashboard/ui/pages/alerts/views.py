@@ -1,8 +1,8 @@
-"""The Alerts list, the Alert page, and its actions."""
+"""The Alert page, and the actions on one alert."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -18,97 +18,35 @@ from dashboard.alerts.services import (
     AlertActionError,
     alert_acknowledge,
     alert_dismiss,
+    alert_note,
     alert_resolve,
     alert_snooze,
+    alert_undo,
 )
 from dashboard.common import clock
 from dashboard.projects.models import Role
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.paging import paginate
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
 from dashboard.ui.http.return_address import redirect_back
-from dashboard.ui.http.sortable_table import Column, Order
-from dashboard.ui.http.time_range import replace_query
 from dashboard.ui.pages.alerts import timeline
 from dashboard.ui.pages.alerts.affected_ranks import alert_ranks
-from dashboard.ui.pages.alerts.group_queries import AlertFilter
-from dashboard.ui.pages.alerts.queries import (
-    DEFAULT_ORDER,
-    alert_or_404,
-    count_alerts,
-    count_alerts_by_state,
-    list_alerts,
-    read_alert_data,
-)
+from dashboard.ui.pages.alerts.answer import build_answer
+from dashboard.ui.pages.alerts.driving import build_driving
+from dashboard.ui.pages.alerts.driving_data import Traffic
+from dashboard.ui.pages.alerts.evidence import build_evidence
+from dashboard.ui.pages.alerts.page_links import build_page_links
+from dashboard.ui.pages.alerts.queries import alert_or_404, read_alert_data
+from dashboard.ui.pages.alerts.runbook import build_runbook
+from dashboard.ui.pages.alerts.silence_chart import draw_silence_chart
 
-COLUMNS = (
-    Column("Alert", "number", most_first=True),
-    Column("State", "state"),
-    Column("Worst verdict", "worst"),
-    Column("Model and version", "model"),
-    Column("Opened", "opened", right=True, most_first=True),
-    Column("Ended", "ended", right=True, most_first=True),
-)
-SORT_FIELDS: dict[str, str | Sequence[str]] = {
-    "number": "number",
-    "state": DEFAULT_ORDER,
-    "worst": ("urgency", "-opened_at", "-pk"),
-    "model": ("model_name", "deployment__version__name", "-opened_at", "-pk"),
-    "opened": ("opened_at", "pk"),
-    "ended": ("resolved_at", "pk"),
-}
-PAGE_SIZE = 50
 SNOOZE_HOURS = {"1": "1\u00a0hour", "4": "4\u00a0hours", "24": "1\u00a0day", "168": "7\u00a0days"}
-
-
-@require_safe
-@project_page()
-def alerts(request: ProjectRequest) -> HttpResponse:
-    """All alerts of the project, open ones first."""
-    open_only = request.GET.get("state") == "open"
-    narrowed = AlertFilter.read(request.GET)
-    order = Order.read(request.GET, COLUMNS, "state")
-    counts = count_alerts_by_state(project=request.project)
-    total = counts["waiting" if open_only else "total"]
-    if narrowed:
-        total = count_alerts(project=request.project, open_only=open_only, narrowed=narrowed)
-    page = paginate(request.GET, total=total, size=PAGE_SIZE)
-    rows = list_alerts(
-        project=request.project,
-        open_only=open_only,
-        order=order.by(SORT_FIELDS),
-        narrowed=narrowed,
-        first=page.first,
-        most=PAGE_SIZE,
-    )
-    context = {
-        "project": request.project,
-        "alerts": rows,
-        "page": page,
-        "narrowed": narrowed,
-        "counts": counts,
-        "open_only": open_only,
-        "heads": order.heads(request.GET, COLUMNS),
-        "usual": order == Order("state", descending=False),
-        "states": [
-            (words, replace_query(request.GET, state=state, page=""), open_only == bool(state))
-            for words, state in (("All", ""), ("Unresolved", "open"))
-        ],
-    }
-    part = render_to_string("ui/alerts/rows.html", context, request)
-    if request.headers.get("HX-Request"):
-        return fragment_response(request, part)
-    return mark_uncached(
-        render(
-            request, "ui/alerts/list.html", context | {"part": part, "etag": fragment_etag(part)}
-        )
-    )
+TONES = {"roll_back": "rollback", "watch": "watch"}
 
 
 @require_safe
 @project_page()
 def alert(request: ProjectRequest, number: int) -> HttpResponse:
-    """One alert: timeline, notifications and next steps."""
+    """One alert: the answer, its chart, evidence, runbook and activity."""
     context = _content(request, number)
     part = render_to_string("ui/alerts/live.html", context, request)
     if request.headers.get("HX-Request"):
@@ -117,7 +55,7 @@ def alert(request: ProjectRequest, number: int) -> HttpResponse:
         render(
             request,
             "ui/alerts/page.html",
-            context | {"part": part, "etag": fragment_etag(part), "snoozes": SNOOZE_HOURS},
+            context | {"part": part, "etag": fragment_etag(part)},
         )
     )
 
@@ -125,8 +63,8 @@ def alert(request: ProjectRequest, number: int) -> HttpResponse:
 @require_POST
 @project_page(Role.OPERATOR)
 def alert_act(request: ProjectRequest, number: int, action: str) -> HttpResponse:
-    """Acknowledges, snoozes, resolves or dismisses an alert, and shows the result on the page."""
-    act = _ACTIONS.get(action)
+    """Acts on an alert, or undoes the last action, and shows the result on the page."""
+    act = ACTIONS.get(action)
     if act is None:
         raise Http404("Action not found.")
     try:
@@ -138,90 +76,102 @@ def alert_act(request: ProjectRequest, number: int, action: str) -> HttpResponse
     except AlertActionError as error:
         messages.error(request, error.sentence)
     else:
-        messages.success(request, said)
+        undo = reverse("alert_act", args=[request.project.slug, number, "undo"])
+        messages.success(request, said, extra_tags=undo if action in UNDOABLE else "")
     return redirect_back(request, reverse("alert", args=[request.project.slug, number]))
 
 
 def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
     page = read_alert_data(project=request.project, number=number)
     one = page.alert
-    moments = timeline.build_timeline(page)
-    rolled_back = timeline.find_rollback_time(page)
-    worst_at = next(
-        (
-            event.at
-            for event in reversed(page.events)
-            if event.verdict and event.verdict.kind == one.worst
-        ),
-        None,
-    )
+    silent = one.cause in AlertCause.SILENT
+    driving = None if silent else build_driving(page, request.GET.get("metric", ""))
+    traffic = driving.data.traffic if driving else Traffic()
+    ranks = None if silent else alert_ranks(one, page.verdicts)
+    is_open = one.state != AlertState.RESOLVED
     return {
         "project": request.project,
         "page": page,
         "alert": one,
-        "is_open": one.state != AlertState.RESOLVED,
-        "moments": moments,
-        "newest": next((one for one in moments if one.evidence), None),
-        "sent": timeline.list_sent_messages(page),
-        "recovery": timeline.build_recovery_chart(page),
-        "title_at": page.title_at,
-        "baseline": timeline.baseline_name(page),
-        "cause": timeline.find_cause(page),
-        "where": timeline.list_affected_hosts(page),
-        "silent": one.cause in AlertCause.SILENT,
+        "is_open": is_open,
+        "tone": TONES.get(one.severity, "") if is_open else "",
+        "silent": silent,
         "fleet_silent": one.cause == AlertCause.FLEET_SILENCE,
-        "ranks": alert_ranks(one, timeline.list_alert_verdicts(page)),
+        "answer": build_answer(page, traffic, ranks),
+        "driving": driving,
+        "silence": draw_silence_chart(one) if silent else None,
+        "evidence": build_evidence(page, ranks=ranks is not None and bool(ranks.columns)),
+        "ranks": ranks,
+        "runbook": build_runbook(page, traffic, ranks),
+        "moments": timeline.build_timeline(page),
+        "delays": timeline.build_delays(page),
+        "sent": timeline.list_sent_messages(page),
+        "baseline": timeline.baseline_name(page),
         "compare_query": timeline.compare_query(page),
-        "seen_after": timeline.format_delay(one, one.opened_at),
-        "worst_after": timeline.format_delay(one, worst_at),
-        "acknowledged_after": timeline.format_delay(one, one.acknowledged_at),
+        "onset": timeline.find_onset(page),
+        "links": build_page_links(page, ranks),
         "acknowledged_by": next(
             (event.actor_name for event in page.events if event.kind == EventKind.ACKNOWLEDGED), ""
         ),
-        "rolled_back": rolled_back,
-        "level": timeline.find_recovery_kind(page),
-        "ended_after": timeline.format_delay(one, rolled_back or one.resolved_at),
-        "guide_text": timeline.fill_runbook_text(page.guide.text, page) if page.guide else "",
-        "guide_url": timeline.fill_runbook_url(page),
+        "snoozes": list(SNOOZE_HOURS.items())[1:],
     }
 
 
 def _acknowledge(one: Alert, request: ProjectRequest, note: str) -> str:
-    alert_acknowledge(alert=one, user=request.user, note=note, address=_address(request))
+    alert_acknowledge(alert=one, user=request.user, note=note, address=address_of(request))
     return "Acknowledged. Assigned to you."
 
 
 def _snooze(one: Alert, request: ProjectRequest, note: str) -> str:
-    hours = request.POST.get("hours", "")
-    if hours not in SNOOZE_HOURS:
-        raise AlertActionError("until", "choose one of the listed durations.")
+    hours = request.POST.get("hours", "1")
     alert_snooze(
         alert=one,
         user=request.user,
-        until=clock.now() + timedelta(hours=int(hours)),
+        until=read_snooze_end(hours),
         note=note,
-        address=_address(request),
+        address=address_of(request),
     )
     return f"Snoozed for {SNOOZE_HOURS[hours]}; reopens earlier if it worsens."
 
 
 def _resolve(one: Alert, request: ProjectRequest, note: str) -> str:
-    alert_resolve(alert=one, user=request.user, note=note, address=_address(request))
+    alert_resolve(alert=one, user=request.user, note=note, address=address_of(request))
     return "Resolved."
 
 
 def _dismiss(one: Alert, request: ProjectRequest, note: str) -> str:
-    alert_dismiss(alert=one, user=request.user, note=note, address=_address(request))
+    alert_dismiss(alert=one, user=request.user, note=note, address=address_of(request))
     return "Marked as false positive. You will be alerted again only if it gets worse."
 
 
-def _address(request: ProjectRequest) -> str | None:
+def _note(one: Alert, request: ProjectRequest, note: str) -> str:
+    alert_note(alert=one, user=request.user, note=note, address=address_of(request))
+    return "Note added."
+
+
+def _undo(one: Alert, request: ProjectRequest, note: str) -> str:
+    alert_undo(alert=one, user=request.user, address=address_of(request))
+    return "Undone."
+
+
+def read_snooze_end(hours: str) -> Any:
+    """The end of a snooze of one of the offered durations."""
+    if hours not in SNOOZE_HOURS:
+        raise AlertActionError("until", "choose one of the listed durations.")
+    return clock.now() + timedelta(hours=int(hours))
+
+
+def address_of(request: ProjectRequest) -> str | None:
+    """The address of the caller, for the audit log."""
     return request.META.get("REMOTE_ADDR")
 
 
-_ACTIONS: dict[str, Callable[[Alert, ProjectRequest, str], str]] = {
+ACTIONS: dict[str, Callable[[Alert, ProjectRequest, str], str]] = {
     "acknowledge": _acknowledge,
     "snooze": _snooze,
     "resolve": _resolve,
     "dismiss": _dismiss,
+    "note": _note,
+    "undo": _undo,
 }
+UNDOABLE = ("acknowledge", "snooze", "resolve", "dismiss")

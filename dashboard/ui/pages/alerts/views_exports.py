@@ -17,9 +17,9 @@ from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.partials import mark_uncached
 from dashboard.ui.pages.alerts.deployment_quality import DeploymentQualityRow, build_deployment_rows
-from dashboard.ui.pages.alerts.group_queries import AlertFilter
+from dashboard.ui.pages.alerts.filters import AlertFilter
+from dashboard.ui.pages.alerts.list_queries import list_alerts
 from dashboard.ui.pages.alerts.quality import build_outcome_rows, build_verdict_rows
-from dashboard.ui.pages.alerts.queries import list_alerts
 
 ALERTS = (
     "number",
@@ -40,7 +40,7 @@ ALERTS = (
 @require_safe
 @project_page()
 def alerts_json(request: ProjectRequest) -> HttpResponse:
-    """The latest alerts, open ones first, in the order of the page."""
+    """Alerts with the filters of the page, open ones first."""
     return mark_uncached(JsonResponse({"alerts": [_alert(row) for row in _alerts(request)]}))
 
 
@@ -96,9 +96,7 @@ def _deployment_quality(request: ProjectRequest) -> list[dict[str, Any]]:
 
 def _alerts(request: ProjectRequest) -> Sequence[Alert]:
     return list_alerts(
-        project=request.project,
-        open_only=request.GET.get("state") == "open",
-        narrowed=AlertFilter.read(request.GET),
+        project=request.project, user=request.user, wanted=AlertFilter.read(request.GET)
     )
 
 

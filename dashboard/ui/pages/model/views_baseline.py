@@ -10,6 +10,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from dashboard.alerts.services import AlertActionError, acceptance_undo
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.baseline_choices import (
@@ -41,10 +42,13 @@ def baseline_set(request: ProjectRequest, model_id: int) -> HttpResponse:
     except ChoiceError as error:
         messages.error(request, str(error))
     else:
-        done = "accepted as new baseline" if choice.kind == ACCEPT else "pinned"
+        accepted = choice.kind == ACCEPT
+        done = "accepted as new baseline" if accepted else "pinned"
+        undo = reverse("baseline_undo", args=[request.project.slug, model_id, choice.pk])
         messages.success(
             request,
             f"{choice.version.name} {done}. Later versions are compared with it.",
+            extra_tags=undo if accepted else "",
         )
     return _redirect_to_versions(request, model_id, environment)
 
@@ -53,14 +57,32 @@ def baseline_set(request: ProjectRequest, model_id: int) -> HttpResponse:
 @project_page(Role.OPERATOR)
 def baseline_end(request: ProjectRequest, model_id: int, choice_id: int) -> HttpResponse:
     """Returns to automatic selection of the baseline."""
-    choice = (
-        for_project(BaselineChoice, request.project).filter(pk=choice_id, model_id=model_id).first()
-    )
-    if choice is None:
-        raise Http404("Baseline choice not found.")
+    choice = _choice_or_404(request, model_id, choice_id)
     baseline_choice_end(choice=choice, actor=request.user, address=request.META.get("REMOTE_ADDR"))
     messages.success(request, "The baseline is selected automatically again.")
     return _redirect_to_versions(request, model_id, choice.environment)
+
+
+@require_POST
+@project_page(Role.OPERATOR)
+def baseline_undo(request: ProjectRequest, model_id: int, choice_id: int) -> HttpResponse:
+    """Undoes an acceptance, with the alerts that it closed."""
+    choice = _choice_or_404(request, model_id, choice_id)
+    try:
+        acceptance_undo(choice=choice, user=request.user, address=request.META.get("REMOTE_ADDR"))
+    except AlertActionError as error:
+        messages.error(request, error.sentence)
+    else:
+        messages.success(request, "The acceptance was undone.")
+    return _redirect_to_versions(request, model_id, choice.environment)
+
+
+def _choice_or_404(request: ProjectRequest, model_id: int, choice_id: int) -> BaselineChoice:
+    rows = for_project(BaselineChoice, request.project).select_related("model", "version")
+    choice = rows.filter(pk=choice_id, model_id=model_id).first()
+    if choice is None:
+        raise Http404("Baseline choice not found.")
+    return choice
 
 
 def _redirect_to_versions(request: ProjectRequest, model_id: int, environment: str) -> HttpResponse:

@@ -21,7 +21,10 @@ function write(element) {
 
 function writeAll(root) {
   root.querySelectorAll("time[data-t]").forEach(write);
-  root.querySelectorAll("text[data-at]").forEach((label) => { label.textContent = clock(new Date(label.dataset.at)); });
+  root.querySelectorAll("svg [data-at]").forEach((label) => {
+    const at = new Date(label.dataset.at);
+    label.textContent = label.hasAttribute("data-dated") ? dated(at) : clock(at);
+  });
 }
 
 // Time fields use the chosen zone; forms send UTC, which all URLs use.

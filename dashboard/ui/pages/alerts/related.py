@@ -3,40 +3,16 @@ environments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 
-MAX_ID = 1 << 62
 MAX_ALERTS_SHOWN = 12
-
-
-@dataclass(frozen=True)
-class AlertFilter:
-    """The alerts of the requested group or version; None without such a request."""
-
-    group: int | None = None
-    version: int | None = None
-
-    @classmethod
-    def read(cls, query: Mapping[str, str]) -> AlertFilter:
-        """A value that is not a number does not filter."""
-        return cls(_number(query.get("group", "")), _number(query.get("version", "")))
-
-    def __bool__(self) -> bool:
-        return self.group is not None or self.version is not None
-
-    def rows(self, alerts: QuerySet[Alert]) -> QuerySet[Alert]:
-        """The requested subset of these alerts."""
-        alerts = alerts if self.group is None else alerts.filter(group_id=self.group)
-        return (
-            alerts if self.version is None else alerts.filter(deployment__version_id=self.version)
-        )
 
 
 @dataclass(frozen=True)
@@ -107,11 +83,3 @@ def attach_other_environments(*, project: Project, alerts: Iterable[Alert]) -> N
         vars(alert)["elsewhere"] = [
             (place, number) for place, number in known if place != alert.deployment.environment
         ]
-
-
-def _number(text: str) -> int | None:
-    return (
-        int(text)
-        if text.isascii() and text.isdigit() and len(text) < 19 and int(text) <= MAX_ID
-        else None
-    )
