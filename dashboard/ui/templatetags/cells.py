@@ -95,17 +95,17 @@ def change_cell(cell: Cell, called: bool, label: str) -> SafeString:
 
 @register.simple_tag
 def share_cell(cell: Cell) -> SafeString:
-    """A share, and below its change with the earlier value."""
+    """A share, and below its change in points."""
     if not cell.text:
         return ABSENT
     css = CSS.get(cell.css, "ok")
     return format_html(
-        '<span class="d {}">{}{}</span><span class="pair">{} {}</span>',
+        '<span class="d {}" title="{}">{}{}</span><span class="pair">{}</span>',
         css,
+        cell.pair if cell.change != NO_CHANGE else "",
         icons.draw_mark("worse") if css != "ok" else "",
         cell.text,
         cell.change,
-        cell.pair if cell.change != NO_CHANGE else "",
     )
 
 
