@@ -4,20 +4,23 @@ Django's conversion of each value costs the most time."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import psycopg
 from django.core.exceptions import EmptyResultSet
-from django.db import connections
-from django.db.models import JSONField, QuerySet
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import DateTimeField, JSONField, Model, QuerySet
+from django.db.models.base import ModelState
 from psycopg.pq import Format
 
 Rows = list[tuple[Any, ...]]
+T = TypeVar("T", bound=Model)
 
 
 @dataclass(frozen=True)
@@ -40,13 +43,8 @@ class CompiledQuery:
         """Converts the rows to Python values."""
         if not self.stored:
             return list(rows)
-        return [
-            tuple(
-                self.stored[place](value) if place in self.stored else value
-                for place, value in enumerate(row)
-            )
-            for row in rows
-        ]
+        converters = list(self.stored.items())
+        return [_convert(row, converters) for row in rows]
 
 
 def fetch_rows(rows: QuerySet[Any, Any]) -> Rows:
@@ -105,6 +103,19 @@ def fetch_objects_together(*queries: QuerySet[Any]) -> list[list[Any]]:
     ]
 
 
+def build_object(
+    table: type[T], names: Sequence[str], values: Sequence[Any], **related: Model | None
+) -> T:
+    """An object from columns of the default database, at a fifth of the cost of `from_db`, with
+    its related objects. Other columns are deferred."""
+    made = table.__new__(table)
+    made._state = ModelState()
+    made._state.db, made._state.adding = DEFAULT_DB_ALIAS, False
+    made._state.fields_cache = related
+    made.__dict__.update(zip(names, values, strict=True))
+    return made
+
+
 def _build_column_getter(places: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """Returns a getter for these columns of a row. For a single column, `itemgetter` would not
     return a tuple."""
@@ -142,14 +153,30 @@ def _compile_query(place: int, rows: QuerySet[Any, Any]) -> CompiledQuery | None
         for turned in connection.ops.get_db_converters(expression)[:1]
     }
     if connection.vendor != "postgresql":
-        stored |= {
-            column: _json
-            for column, (expression, _, _) in enumerate(chosen)
-            if isinstance(expression.output_field, JSONField)
-        }
+        for column, (expression, _, _) in enumerate(chosen):
+            if isinstance(expression.output_field, JSONField):
+                stored[column] = _json
+            elif isinstance(expression.output_field, DateTimeField):
+                stored[column] = _time
     return CompiledQuery(
         place, sql, given, [connection.ops.quote_name(name) for _, _, name in chosen], kinds, stored
     )
+
+
+def _convert(
+    row: tuple[Any, ...], converters: list[tuple[int, Callable[[Any], Any]]]
+) -> tuple[Any, ...]:
+    values = list(row)
+    for place, convert in converters:
+        values[place] = convert(values[place])
+    return tuple(values)
+
+
+def _time(value: datetime | str | None) -> datetime | None:
+    """The time, which SQLite stores in UTC without a zone, and returns as text in computed
+    columns."""
+    read = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return read.replace(tzinfo=UTC) if read is not None and read.tzinfo is None else read
 
 
 def _json(text: str | None) -> Any:

@@ -38,7 +38,7 @@ def test_on_a_phone_after_scrolling_down(
     page.clock.run_for(20_000)
     expect(note).to_be_in_viewport(ratio=1)
     expect(note).to_contain_text("Connection lost.")
-    expect(page.locator("table.fleet")).to_contain_text("Roll back 2026.11.3")
+    expect(page.locator("table.ft")).to_contain_text("Roll back 2026.11.3")
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     page.unroute("**/*")
     page.evaluate("window.htmx.trigger(document.body, 'shown')")

@@ -100,7 +100,7 @@ def test_under_a_path(
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Password").fill(stack.password)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.locator("table.fleet")).to_contain_text("ranker", timeout=60_000)
+    expect(page.locator("table.ft")).to_contain_text("ranker", timeout=60_000)
     assert {cookie["path"] for cookie in page.context.cookies()} == {PREFIX}
 
     # Pages with automatic requests: live parts, the search, the charts.
@@ -109,7 +109,7 @@ def test_under_a_path(
     page.locator("[data-search]").fill("rank")
     expect(page.locator("#found a").first).to_contain_text("ranker", timeout=60_000)
     page.goto(f"{proxy.address}/p/flow/")
-    page.locator("table.fleet a", has_text="ranker").first.click()
+    page.locator("table.ft a", has_text="ranker").first.click()
     page.wait_for_load_state("networkidle")
     assert page.url.startswith(f"{proxy.address}/p/flow/models/")
 

@@ -97,7 +97,7 @@ def test_the_whole_way_from_the_fleet_to_resolved(
     sign_in: Callable[[User], Page], user: User, alert: Alert, made: Made
 ) -> None:
     page = sign_in(user)
-    page.locator("table.fleet").get_by_role("link", name="ranker", exact=True).click()
+    page.locator("table.ft").get_by_role("link", name="ranker", exact=True).click()
     page.get_by_role("link", name="See evidence").click()
     expect(page.locator("main table").first).to_contain_text("REGRESSED")
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Alerts").click()

@@ -33,7 +33,7 @@ def test_from_an_empty_project_to_the_first_report(
     model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
     expect(page.get_by_text("Receiving reports.")).to_be_visible(timeout=30_000)
     page.get_by_role("link", name="View the fleet").click()
-    expect(page.locator("table.fleet")).to_contain_text("ranker")
+    expect(page.locator("table.ft")).to_contain_text("ranker")
 
 
 def test_a_wrong_channel_shows_an_error_at_its_field(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dashboard.common import clock
+from dashboard.ui.charts.axis_ticks import fit_ticks
 from dashboard.vocabulary import numbers
 
 TOP, BOTTOM, HEIGHT = 16.0, 212.0, 232
@@ -42,8 +43,8 @@ def build_cost_bars(
 ) -> CostBars:
     """The bars of consecutive days; the last one is not over, `until` is its time."""
     totals = {day: sum(values.get(day, 0.0) for values in by_class.values()) for day in days}
-    top = _round_up(max(totals.values(), default=0.0))
-    scale, step = (BOTTOM - TOP) / top, 100 / max(len(days), 1)
+    ticks = _choose_ticks(max(totals.values(), default=0.0))
+    scale, step = (BOTTOM - TOP) / ticks[-1], 100 / max(len(days), 1)
     labelled = {*days[-2:]}
     bars = []
     for place, day in enumerate(days):
@@ -70,21 +71,12 @@ def build_cost_bars(
                 title=f"{text}{f', until {until}' if last else ''}: {said} GPU-hours",
             )
         )
-    return CostBars(bars, _ticks(top, scale), _sentence(days, totals, until))
+    labels = [(f"{BOTTOM - tick * scale:.1f}", numbers.number(tick)) for tick in ticks]
+    return CostBars(bars, labels, _sentence(days, totals, until))
 
 
-def _round_up(value: float) -> float:
-    if not math.isfinite(value) or value <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= value)
-
-
-def _ticks(top: float, scale: float) -> list[tuple[str, str]]:
-    return [
-        (f"{BOTTOM - top * share / 4 * scale:.1f}", numbers.number(top * share / 4))
-        for share in range(5)
-    ]
+def _choose_ticks(highest: float) -> list[float]:
+    return fit_ticks(0.0, highest if math.isfinite(highest) and highest > 0 else 1.0)
 
 
 def _sentence(days: Sequence[int], totals: Mapping[int, float], until: str) -> str:

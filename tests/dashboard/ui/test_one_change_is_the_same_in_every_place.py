@@ -311,6 +311,8 @@ def test_the_latest_values_of_the_files_of_the_fleet_and_the_metrics_are_equal(
     families = {family.name: family for family in text_string_to_metric_families(answer)}
     latency = families["compilewatch_version_latency_seconds"]
     assert "15 minutes" in latency.documentation
+    page = signed_in.get(judged.address("")).content.decode()
+    assert re.search(r'title="matched\s\d+\smin"', page)
     for metric, quantile in (("p50", "0.5"), ("p99", "0.99")):
         [value] = [
             one.value

@@ -83,7 +83,7 @@ def test_a_model_without_data_states_this_and_shows_no_zeros(
     row = first_row(signed_in, f"?open={made.pk}")
     assert made.name in row
     assert "is waiting for its first verdict" in row
-    assert "no calls in 24\u00a0h" in row
+    assert "no calls now" in row and "no calls in 24\u00a0h" in row
     assert ">0%" not in row
 
 
@@ -97,8 +97,11 @@ def test_a_model_whose_versions_all_stopped_stays_in_the_list(
     assert "none live" in row
 
 
-def test_an_empty_project_links_to_setup(signed_in: Client, project: Project) -> None:
+def test_an_empty_project_links_to_setup_and_shows_its_steps(
+    signed_in: Client, project: Project
+) -> None:
     html = page(signed_in)
+    assert "0 of 6 steps finished" in html
     assert "No model has reported yet" in html
     assert 'href="/p/ranking/setup/"' in html
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import Max, Model, Q
 
-from dashboard.common.raw_queries import fetch_rows
+from dashboard.common.raw_queries import build_object, fetch_rows
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
+
+UNUSED_TIMES = ("first_seen_at", "last_seen_at")
+"""Deferred columns of models and versions: conversions of times are the largest cost of a row."""
 
 
 def read_models_and_deployments(
@@ -21,7 +22,11 @@ def read_models_and_deployments(
     environments.
     """
     rows = WatchedModel.objects.filter(_where_shown(project, since), project=project)
-    of_model, of_run, of_version = _fields(WatchedModel), _fields(Deployment), _fields(ModelVersion)
+    of_model, of_version = (
+        [name for name in _fields(table) if name not in UNUSED_TIMES]
+        for table in (WatchedModel, ModelVersion)
+    )
+    of_run = _fields(Deployment)
     columns = (
         *of_model,
         *(f"deployments__{name}" for name in of_run),
@@ -35,15 +40,12 @@ def read_models_and_deployments(
     ):
         model = models.get(row[0])
         if model is None:
-            model = models[row[0]] = _build_row(WatchedModel, of_model, row[:after_model])
-            model.project = project
+            model = build_object(WatchedModel, of_model, row[:after_model], project=project)
+            models[row[0]] = model
         if row[after_model] is not None:
-            deployment = _build_row(Deployment, of_run, row[after_model:after_run])
-            deployment.model, deployment.version = (
-                model,
-                _build_row(ModelVersion, of_version, row[after_run:]),
-            )
-            deployments.append(deployment)
+            version = build_object(ModelVersion, of_version, row[after_run:])
+            run = row[after_model:after_run]
+            deployments.append(build_object(Deployment, of_run, run, model=model, version=version))
     return list(models.values()), sorted(deployments, key=lambda one: one.started_minute)
 
 
@@ -68,7 +70,3 @@ def _fields(table: type[Model]) -> list[str]:
     """Return the columns, the key first: the key is None where the join found no row."""
     names = [field.attname for field in table._meta.concrete_fields]
     return sorted(names, key=lambda name: name != "id")
-
-
-def _build_row(table: Any, names: list[str], values: tuple[Any, ...]) -> Any:
-    return table.from_db(None, names, values)

@@ -80,7 +80,12 @@ def build_quantile_cell(
     recent = format_window(RECENT_MINUTES)
     if value is None:
         return (
-            Cell(numbers.bound(known.bound), numbers.mean(known.mean), window=recent, known=known)
+            Cell(
+                numbers.bound(known.bound),
+                numbers.mean(known.mean),
+                window=f"first bucket, {recent}",
+                known=known,
+            )
             if known
             else Cell("")
         )

@@ -6,6 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
+from heapq import nlargest
+from operator import itemgetter
 
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, InstanceState
@@ -55,20 +58,18 @@ def list_changes(
 ) -> list[FleetChange]:
     """Deployments and verdict changes in the range, newest first."""
     names = {model.pk: model.name for model in facts.models}
-    found = [_verdict_change(verdict) for verdict in verdicts]
-    found += [
-        _deployed(one, names)
-        for one in facts.deployments
-        if one.started_minute > window.start and one.model_id in names
+    found: list[tuple[datetime, Callable[[], FleetChange]]] = [
+        (one.created_at, partial(_verdict_change, one)) for one in verdicts
     ]
-    found += [
-        _ended(one, names)
-        for one in facts.deployments
-        if one.ended_minute is not None
-        and one.ended_minute > window.start
-        and one.model_id in names
-    ]
-    return sorted(found, key=lambda change: change.at, reverse=True)[:SHOWN]
+    for one in facts.deployments:
+        if one.model_id not in names:
+            continue
+        if one.started_minute > window.start:
+            found.append((clock.at_minute(one.started_minute), partial(_deployed, one, names)))
+        if one.ended_minute is not None and one.ended_minute > window.start:
+            found.append((clock.at_minute(one.ended_minute), partial(_ended, one, names)))
+    newest = nlargest(SHOWN, found, key=itemgetter(0))
+    return [build() for _, build in newest]
 
 
 def list_blind_spots(

@@ -12,7 +12,7 @@ from django.db.models.functions import Cast
 from dashboard.alerts.current_verdict import annotate_open_alert, apply_open_alerts
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
-from dashboard.common.raw_queries import fetch_rows
+from dashboard.common.raw_queries import build_object, fetch_rows
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 from dashboard.vocabulary.severity import rank_severity
@@ -102,8 +102,14 @@ def _filter_verdicts(
 
 
 def _build_verdict(row: Sequence[Any], known: Mapping[int, Deployment]) -> Verdict:
-    one = Verdict.from_db("default", COLUMNS, row[: len(COLUMNS)])
-    one.deployment, one.baseline = known[one.deployment_id], known.get(one.baseline_id or 0)
+    deployment, baseline = (row[COLUMNS.index(name)] for name in ("deployment_id", "baseline_id"))
+    one = build_object(
+        Verdict,
+        COLUMNS,
+        row[: len(COLUMNS)],
+        deployment=known[deployment],
+        baseline=known.get(baseline),
+    )
     one.accepted = bool(row[len(COLUMNS)])  # type: ignore[attr-defined]
     one.open_alert = row[len(COLUMNS) + 1] if len(row) > len(COLUMNS) + 1 else None  # type: ignore[attr-defined]
     return one

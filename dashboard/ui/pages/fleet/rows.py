@@ -33,7 +33,7 @@ class LiveVersion:
     @property
     def share_said(self) -> str:
         """The share as text."""
-        return "no calls" if self.share is None else numbers.percent(self.share)
+        return "no calls now" if self.share is None else numbers.percent(self.share)
 
 
 @dataclass

@@ -24,6 +24,7 @@ from dashboard.ui.pages.fleet.notes import list_blind_spots, list_changes
 from dashboard.ui.pages.fleet.order import GROUPS, PAGE_SIZE, RowGroup, columns, cut_page
 from dashboard.ui.pages.fleet.saved_views import list_saved_views
 from dashboard.ui.pages.kill_switch.queries import list_live_kill_switches
+from dashboard.ui.pages.setup.checklist import read_checklist
 from dashboard.vocabulary.severity import VERDICTS_BY_URGENCY
 
 MAX_OPEN = 50
@@ -65,6 +66,7 @@ def _build_context(request: ProjectRequest) -> dict[str, Any]:
         "all_models_query": replace_query(request.GET, verdict="", page=""),
         "clear_query": replace_query(request.GET, verdict="", q="", env="", page=""),
         "any_model": bool(content.facts.models),
+        "checklist": None if content.facts.models else read_checklist(project=request.project),
         "environment": content.environment,
         "chips": list_chips(request.GET, content.terms, content.environment),
         "chosen": chosen,
