@@ -24,7 +24,7 @@ def build_page_links(page: AlertData, ranks: AlertRanks | None) -> dict[str, tup
     instances, own = reverse("instances", args=[slug, model]), {"version": version}
     compare = f"{reverse('compare', args=[slug, model])}?{compare_query(page)}"
     job = {"job": ranks.job} if ranks and ranks.job else {}
-    one = f"{reverse('version', args=[slug, model, version])}{here}"
+    one = f"{reverse('model_compiles', args=[slug, model])}?{urlencode(env | own)}"
     return found | {
         "model": ("Model", f"{reverse('model', args=[slug, model])}{here}"),
         "compare": ("Compare versions", compare),
