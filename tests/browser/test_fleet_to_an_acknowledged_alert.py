@@ -47,7 +47,7 @@ def test_a_poll_redraws_only_when_something_changed(
         expect(page.locator("[data-live].stale")).to_have_count(0)
     Verdict.objects.filter(current=True, kind="roll_back").update(sentence="It became worse.")
     page.evaluate("htmx.trigger(document.body, 'shown')")
-    expect(page.locator("table.ft tr.say").first).to_contain_text("It became worse.")
+    expect(page.locator("table.ft tr.sentence").first).to_contain_text("It became worse.")
     expect(page.locator("table.ft[data-kept]")).to_have_count(0)
 
 

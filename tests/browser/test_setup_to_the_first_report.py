@@ -32,7 +32,7 @@ def test_from_an_empty_project_to_the_first_report(
     expect(page.get_by_text("First report received")).to_be_visible(timeout=30_000)
     model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
     expect(page.get_by_text("Receiving reports.")).to_be_visible(timeout=30_000)
-    page.get_by_role("link", name="View the fleet").click()
+    page.get_by_role("link", name="View the fleet").last.click()
     expect(page.locator("table.ft")).to_contain_text("ranker")
 
 
@@ -40,7 +40,7 @@ def test_a_wrong_channel_shows_an_error_at_its_field(
     sign_in: Callable[[User], Page], user: User, project: Project, complaints: list[str]
 ) -> None:
     page = sign_in(user)
-    page.goto(page.url + "setup/")
+    page.goto(page.url + "settings/messages/")
     page.get_by_label("Name", exact=True).fill("#ml-ops")
     page.get_by_label("Address").fill("http://10.0.0.1/hook")
     page.get_by_role("button", name="Add channel").click()

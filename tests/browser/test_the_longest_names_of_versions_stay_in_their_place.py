@@ -38,8 +38,10 @@ def test_no_name_lies_over_the_numbers_of_the_fleet(
     page = sign_in(user)
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(f"{live_server.url}/p/search-and-chat/")
-    assert page.locator(".fleet tbody td.wide").first.locator(".ver").count() == 2
-    assert page.locator(".fleet tbody td.wide:has(.adopt)").evaluate_all(PAST_ITS_CELL) == []
+    cells = page.locator(".ft tbody .c-model, .ft tbody .c-version")
+    assert cells.count() == 2
+    assert cells.evaluate_all(PAST_ITS_CELL) == []
+    assert page.locator(".scroll").evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
 def test_a_comparison_and_a_version_fit_a_phone(

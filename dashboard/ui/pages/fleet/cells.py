@@ -36,13 +36,6 @@ class Cell:
     base: float | None = None
     judged: Change | None = None
 
-    @property
-    def ratio(self) -> float | None:
-        """The relative change, for the order of rows; None if it is unknown."""
-        if self.judged is not None:
-            return self.judged.change
-        return self.value / self.base - 1 if self.value is not None and self.base else None
-
 
 @dataclass(frozen=True)
 class ColdStartCell:
@@ -72,8 +65,7 @@ def build_quantile_cell(
     """p50 or p99 with its change in the same region: the evaluated change if there is one, else
     the difference of the last minutes. A bound has only the evaluated bound as its change."""
     value, known = newest.recent.quantile(quantile), find_quantile_bound(newest.recent, quantile)
-    same = older if older and older.region == newest.region else None
-    base = same.recent.quantile(quantile) if same else None
+    base = _find_base(newest, quantile, older)
     row = find_judged(evidence, quantile, newest.region)
     if row is not None and (known is None or value is not None or row.frozen.bounded):
         return _judged_cell(row, value, known, base)
@@ -95,6 +87,25 @@ def build_quantile_cell(
     change = numbers.difference(value, base, "s")
     pair = join_pair(numbers.duration(base), text)
     return Cell(text, change, pair=pair, window=recent, value=value, base=base)
+
+
+def measure_change(
+    newest: VersionData, quantile: float, evidence: Sequence[ChangeRow], older: VersionData | None
+) -> float | None:
+    """The change of the same cell as a ratio, without its texts: for the order of all models."""
+    value = newest.recent.quantile(quantile)
+    row = find_judged(evidence, quantile, newest.region)
+    if row is not None and (
+        value is not None or row.frozen.bounded or not find_quantile_bound(newest.recent, quantile)
+    ):
+        return row.frozen.change
+    base = _find_base(newest, quantile, older)
+    return value / base - 1 if value is not None and base else None
+
+
+def _find_base(newest: VersionData, quantile: float, older: VersionData | None) -> float | None:
+    same = older is not None and older.region == newest.region
+    return older.recent.quantile(quantile) if older is not None and same else None
 
 
 def _judged_cell(

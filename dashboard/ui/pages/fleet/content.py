@@ -35,14 +35,14 @@ from dashboard.ui.pages.fleet.queries import (
     query_evidence,
     read_fleet_verdicts,
 )
-from dashboard.ui.pages.fleet.rows import FleetRow, build_row
+from dashboard.ui.pages.fleet.rows import FleetRow, ModelValues, build_row, find_values
 from dashboard.ui.pages.fleet.states import ModelState, States, build_states
 
 
 @dataclass
 class FleetContent:
     """The fleet as the address asks for it: `groups` contain the models that match all filters, in
-    order; `rows` the values by model that were read so far."""
+    order; `values` those that were read so far, by model."""
 
     project_id: int
     window: BinnedRange
@@ -58,7 +58,7 @@ class FleetContent:
     counts: Counter[str]
     """Number of models by verdict, before the filter of verdicts."""
     groups: dict[str, list[ModelState]]
-    rows: dict[int, FleetRow]
+    values: dict[int, ModelValues]
 
     @property
     def matching(self) -> list[ModelState]:
@@ -106,7 +106,7 @@ def read_content(request: ProjectRequest) -> FleetContent:
         states=states,
         counts=Counter(one.kind for one in found),
         groups={},
-        rows={},
+        values={},
     )
     _arrange(content, _filter_kind(query, found))
     return content
@@ -118,17 +118,26 @@ def _filter_kind(query: QueryDict, states: Iterable[ModelState]) -> list[ModelSt
 
 def _arrange(content: FleetContent, states: list[ModelState]) -> None:
     if needs_values(content.order):
-        read_rows(content, states)
-    ordered = sort_states(content.order, states, content.rows)
+        _read_values(content, states, all_latencies=False)
+    ordered = sort_states(content.order, states, content.values)
     content.groups = split_groups(content.group, ordered)
 
 
 def read_rows(
     content: FleetContent, states: Sequence[ModelState], *, all_latencies: bool = False
 ) -> list[FleetRow]:
-    """Reads the values of these models that are not known yet. Latencies of the last minutes are
-    read only where no verdict has compared them, or everywhere for files."""
-    lacking = [one for one in states if one.model.pk not in content.rows]
+    """The rows of these models. Reads the values that are not known yet."""
+    _read_values(content, states, all_latencies=all_latencies)
+    versions = content.facts.versions
+    return [build_row(content.values[one.model.pk], versions) for one in states]
+
+
+def _read_values(
+    content: FleetContent, states: Sequence[ModelState], *, all_latencies: bool
+) -> None:
+    """Latencies of the last minutes are read only where no verdict has compared them, or everywhere
+    for files."""
+    lacking = [one for one in states if one.model.pk not in content.values]
     if lacking:
         ids = {run.version_id for one in lacking for run in one.deployments}
         verdicts = {one.verdict.pk: one.verdict for one in lacking if one.verdict}
@@ -157,8 +166,8 @@ def read_rows(
             version_ids=ids if all_latencies else _find_uncompared(content, lacking, read),
         )
         for one in lacking:
-            content.rows[one.model.pk] = build_row(one, content.facts.versions, read[one.model.pk])
-    return [content.rows[one.model.pk] for one in states]
+            pk = one.model.pk
+            content.values[pk] = find_values(one, content.facts.versions, read[pk])
 
 
 def _find_uncompared(

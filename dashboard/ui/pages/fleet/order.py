@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.ui.http.sortable_table import Column, Order
-from dashboard.ui.pages.fleet.rows import FleetRow
+from dashboard.ui.pages.fleet.rows import ModelValues
 from dashboard.ui.pages.fleet.states import UNKNOWN_GPU, ModelState
 from dashboard.vocabulary import numbers
 from dashboard.vocabulary.severity import VERDICTS_BY_URGENCY
@@ -33,11 +33,11 @@ _STATE_KEYS: dict[str, Callable[[ModelState], Any]] = {
     "alert": lambda one: len(one.alerts),
     "since": lambda one: one.since,
 }
-_VALUE_KEYS: dict[str, Callable[[FleetRow], Any]] = {
-    "p50": lambda row: row.p50.ratio,
-    "p99": lambda row: row.p99.ratio,
-    "compiled": lambda row: row.compiled.value,
-    "cold": lambda row: row.cold.value if row.cold else None,
+_VALUE_KEYS: dict[str, Callable[[ModelValues], Any]] = {
+    "p50": lambda one: one.measure_change(0.5),
+    "p99": lambda one: one.measure_change(0.99),
+    "compiled": lambda one: one.newest.compiled_share,
+    "cold": lambda one: one.newest.cold_start,
 }
 
 
@@ -89,14 +89,14 @@ def needs_values(order: Order) -> bool:
 
 
 def sort_states(
-    order: Order, states: Sequence[ModelState], rows: dict[int, FleetRow]
+    order: Order, states: Sequence[ModelState], values: dict[int, ModelValues]
 ) -> list[ModelState]:
-    """The models in order; equal ones by name. `rows` are the values, if the order needs them."""
+    """The models in order; equal ones by name. `values` of models, if the order needs them."""
     named = sorted(states, key=lambda one: one.model.name.casefold())
     if not needs_values(order):
         return order.sort_rows(named, _STATE_KEYS)
     key = _VALUE_KEYS[order.key]
-    return order.sort_rows(named, {order.key: lambda one: key(rows[one.model.pk])})
+    return order.sort_rows(named, {order.key: lambda one: key(values[one.model.pk])})
 
 
 def split_groups(group: str, states: Sequence[ModelState]) -> dict[str, list[ModelState]]:

@@ -14,6 +14,7 @@ from dashboard.ui.pages.fleet.cells import (
     ColdStartCell,
     build_quantile_cell,
     cold_cell,
+    measure_change,
     peak_cell,
     share_cell,
 )
@@ -82,19 +83,43 @@ class FleetRow:
         return ", ".join(dict.fromkeys(filter(None, (self.p50.window, self.p99.window))))
 
 
-def build_row(
-    state: ModelState,
-    versions: Mapping[int, VersionData],
-    evidence: EvidenceSummary,
-) -> FleetRow:
-    """One row from the values of the versions and the evidence of the verdict."""
-    focus, before, changes = state.focus, state.before, evidence.rows(state.kind)
-    newest = versions.get(focus.version_id, VersionData()) if focus else VersionData()
+@dataclass(frozen=True)
+class ModelValues:
+    """Values of the versions of a model, and the evidence of its verdict, without texts."""
+
+    state: ModelState
+    newest: VersionData
+    older: VersionData | None
+    evidence: EvidenceSummary
+
+    @property
+    def changes(self) -> list[ChangeRow]:
+        """The evaluated changes of the verdict."""
+        return self.evidence.rows(self.state.kind)
+
+    def measure_change(self, quantile: float) -> float | None:
+        """The change of p50 or p99 as a ratio, for the order of models."""
+        return measure_change(self.newest, quantile, self.changes, self.older)
+
+
+def find_values(
+    state: ModelState, versions: Mapping[int, VersionData], evidence: EvidenceSummary
+) -> ModelValues:
+    """The values of the version of the row and of its baseline."""
+    focus, before = state.focus, state.before
+    newest = versions.get(focus.version_id) if focus else None
     older = versions.get(before.version_id) if before else None
+    return ModelValues(state, newest or VersionData(), older, evidence)
+
+
+def build_row(values: ModelValues, versions: Mapping[int, VersionData]) -> FleetRow:
+    """One row with texts."""
+    state, newest, older = values.state, values.newest, values.older
+    changes = values.changes
     budget = resolve_budgets(state.model).cold_start
     return FleetRow(
         state=state,
-        versions=_live_versions(state.live, focus, versions),
+        versions=_live_versions(state.live, state.focus, versions),
         p50=build_quantile_cell(newest, 0.5, changes, older),
         p99=build_quantile_cell(newest, 0.99, changes, older),
         compiled=share_cell(
@@ -114,7 +139,7 @@ def build_row(
             for one in state.deployments
             if one.version_id in versions
         ),
-        not_compared=evidence.not_compared,
+        not_compared=values.evidence.not_compared,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse
@@ -22,6 +23,7 @@ from dashboard.ui.pages.fleet.deployments import build_fleet_lane
 from dashboard.ui.pages.fleet.filters import MAX_LENGTH, list_chips
 from dashboard.ui.pages.fleet.notes import list_blind_spots, list_changes
 from dashboard.ui.pages.fleet.order import GROUPS, PAGE_SIZE, RowGroup, columns, cut_page
+from dashboard.ui.pages.fleet.rows import FleetRow
 from dashboard.ui.pages.fleet.saved_views import list_saved_views
 from dashboard.ui.pages.kill_switch.queries import list_live_kill_switches
 from dashboard.ui.pages.setup.checklist import read_checklist
@@ -56,7 +58,7 @@ def _build_context(request: ProjectRequest) -> dict[str, Any]:
     )
     return {
         "project": request.project,
-        "groups": _group_rows(request, content, shown),
+        "groups": _group_rows(request, {row.state.model.pk: row for row in rows}, shown),
         "grouped": content.group in GROUPS,
         "heads": content.order.heads(request.GET, columns(chosen.label)),
         "page": page,
@@ -90,7 +92,7 @@ def _build_context(request: ProjectRequest) -> dict[str, Any]:
 
 
 def _group_rows(
-    request: ProjectRequest, content: FleetContent, shown: list[RowGroup]
+    request: ProjectRequest, rows: Mapping[int, FleetRow], shown: list[RowGroup]
 ) -> list[dict[str, Any]]:
     """The groups of the page; each row with whether its sentence is open, and the address that
     opens or closes it."""
@@ -98,13 +100,13 @@ def _group_rows(
     opened = [int(text) for text in asked if text.isascii() and text.isdecimal()]
     found = []
     for group in shown:
-        rows = []
+        members = []
         for state in group.shown:
             pk = state.model.pk
             kept = [one for one in opened if one != pk] + ([] if pk in opened else [pk])
             toggle = replace_query(request.GET, open=",".join(map(str, kept)))
-            rows.append((content.rows[pk], state.urgent or pk in opened, toggle))
-        found.append({"group": group, "rows": rows})
+            members.append((rows[pk], state.urgent or pk in opened, toggle))
+        found.append({"group": group, "rows": members})
     return found
 
 
