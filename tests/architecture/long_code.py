@@ -16,8 +16,6 @@ FUNCTIONS = {
     "dashboard/regressions/evidence_reader.py": ("read_change",),
     "dashboard/ui/charts/trends.py": ("build_trends",),
     "dashboard/ui/pages/alerts/timeline.py": ("_sent",),
-    "dashboard/ui/pages/fleet/cells.py": ("build_quantile_cell",),
-    "dashboard/ui/pages/fleet/rows.py": ("_row",),
     "dashboard/ui/pages/instances/detail.py": ("_sentence",),
     "dashboard/ui/pages/startup/payback.py": ("_ledger",),
     "dashboard/ui/pages/model/versions_table.py": (
@@ -31,7 +29,6 @@ FUNCTIONS = {
     "dashboard/ui/pages/search/queries.py": ("project_search",),
     "dashboard/ui/pages/setup/snippets.py": ("snippets",),
     "dashboard/ui/pages/compare/views.py": ("_context",),
-    "dashboard/ui/pages/fleet/views.py": ("fleet_content",),
     "dashboard/ui/pages/help/views.py": ("components",),
     "tests/agent/sources/test_ranks_without_a_graph_are_eager.py": (
         "test_each_rank_reports_that_its_calls_met_no_graph",

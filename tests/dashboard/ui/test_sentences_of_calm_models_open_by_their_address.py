@@ -37,7 +37,10 @@ def test_a_row_without_a_comparison_states_the_window_of_its_values(
     signed_in: Client, project: Project
 ) -> None:
     made = model(project, "new", [Shape("1", 0.01, 100, 300, instances=1)], every=60)
-    assert "last\u00a015\u00a0min" in read_page(signed_in, f"?open={made.pk}").split("sentence calm")[1]
+    assert (
+        "last\u00a015\u00a0min"
+        in read_page(signed_in, f"?open={made.pk}").split("sentence calm")[1]
+    )
 
 
 @pytest.mark.parametrize("opened", ["x", "-1", "1.5", "9" * 400, "1," * 500, "²"])

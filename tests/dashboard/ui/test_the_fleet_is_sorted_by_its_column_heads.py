@@ -53,3 +53,15 @@ def test_only_the_sorted_column_has_a_direction(
 def test_a_head_of_the_sorted_column_reverses_the_order(signed_in: Client, alert: Alert) -> None:
     head = read_page(signed_in, "?sort=-p50&q=env:production").split("c-p50")[1].split("</th>")[0]
     assert 'href="?sort=p50&q=env%3Aproduction"' in head
+
+
+def test_a_file_in_the_order_of_p50_has_the_latest_p50_of_each_model(
+    signed_in: Client, alert: Alert
+) -> None:
+    values = [
+        {one["model"]: one["p50_seconds"] for one in answer.json()["models"]}
+        for answer in map(
+            signed_in.get, ("/p/ranking/fleet.json", "/p/ranking/fleet.json?sort=p50")
+        )
+    ]
+    assert values[0] == values[1] and all(values[0].values())

@@ -59,6 +59,9 @@ class FleetContent:
     """Number of models by verdict, before the filter of verdicts."""
     groups: dict[str, list[ModelState]]
     values: dict[int, ModelValues]
+    all_latencies: bool
+    """Whether latencies of the last minutes are read for all models, or only for those whose p50 or
+    p99 no verdict has compared."""
 
     @property
     def matching(self) -> list[ModelState]:
@@ -66,22 +69,14 @@ class FleetContent:
         return [one for members in self.groups.values() for one in members]
 
 
-def read_content(request: ProjectRequest) -> FleetContent:
+def read_content(request: ProjectRequest, *, all_latencies: bool = False) -> FleetContent:
     """Reads states, applies filters and order. An order by values reads those of every model that
     matches."""
     query, now = request.GET, clock.now()
     chosen = read_range_preset(query)
     window, environment = build_window(chosen), query.get("env", "")
     facts = read_fleet_frame(project=request.project, window=window, environment=environment)
-    any_alert = bool(request.membership.open_alerts)
-    said = read_fleet_verdicts(
-        project_id=request.project.pk,
-        start_minute=window.start,
-        deployments=facts.deployments,
-        environment=environment,
-        alerts=any_alert,
-    )
-    alerts = list_open_alerts(project_id=request.project.pk) if any_alert else []
+    said, alerts = _read_verdicts_and_alerts(request, facts, window, environment)
     instance_states = {one.pk: instance_state(one, now) for one in facts.instances}
     states = build_states(
         facts=facts,
@@ -107,9 +102,25 @@ def read_content(request: ProjectRequest) -> FleetContent:
         counts=Counter(one.kind for one in found),
         groups={},
         values={},
+        all_latencies=all_latencies,
     )
     _arrange(content, _filter_kind(query, found))
     return content
+
+
+def _read_verdicts_and_alerts(
+    request: ProjectRequest, facts: FleetData, window: BinnedRange, environment: str
+) -> tuple[FleetVerdicts, list[Alert]]:
+    """Alerts cost a query only if the project has an open one."""
+    any_alert = bool(request.membership.open_alerts)
+    said = read_fleet_verdicts(
+        project_id=request.project.pk,
+        start_minute=window.start,
+        deployments=facts.deployments,
+        environment=environment,
+        alerts=any_alert,
+    )
+    return said, list_open_alerts(project_id=request.project.pk) if any_alert else []
 
 
 def _filter_kind(query: QueryDict, states: Iterable[ModelState]) -> list[ModelState]:
@@ -118,25 +129,19 @@ def _filter_kind(query: QueryDict, states: Iterable[ModelState]) -> list[ModelSt
 
 def _arrange(content: FleetContent, states: list[ModelState]) -> None:
     if needs_values(content.order):
-        _read_values(content, states, all_latencies=False)
+        _read_values(content, states)
     ordered = sort_states(content.order, states, content.values)
     content.groups = split_groups(content.group, ordered)
 
 
-def read_rows(
-    content: FleetContent, states: Sequence[ModelState], *, all_latencies: bool = False
-) -> list[FleetRow]:
+def read_rows(content: FleetContent, states: Sequence[ModelState]) -> list[FleetRow]:
     """The rows of these models. Reads the values that are not known yet."""
-    _read_values(content, states, all_latencies=all_latencies)
+    _read_values(content, states)
     versions = content.facts.versions
     return [build_row(content.values[one.model.pk], versions) for one in states]
 
 
-def _read_values(
-    content: FleetContent, states: Sequence[ModelState], *, all_latencies: bool
-) -> None:
-    """Latencies of the last minutes are read only where no verdict has compared them, or everywhere
-    for files."""
+def _read_values(content: FleetContent, states: Sequence[ModelState]) -> None:
     lacking = [one for one in states if one.model.pk not in content.values]
     if lacking:
         ids = {run.version_id for one in lacking for run in one.deployments}
@@ -163,7 +168,7 @@ def _read_values(
             project_id=content.project_id,
             window=content.window,
             environment=content.environment,
-            version_ids=ids if all_latencies else _find_uncompared(content, lacking, read),
+            version_ids=ids if content.all_latencies else _find_uncompared(content, lacking, read),
         )
         for one in lacking:
             pk = one.model.pk

@@ -64,16 +64,10 @@ def _build_context(request: ProjectRequest) -> dict[str, Any]:
         "page": page,
         "total": len(content.states),
         "matching": len(matching),
-        "counts": _counts(request, content),
-        "all_models_query": replace_query(request.GET, verdict="", page=""),
-        "clear_query": replace_query(request.GET, verdict="", q="", env="", page=""),
         "any_model": bool(content.facts.models),
         "checklist": None if content.facts.models else read_checklist(project=request.project),
-        "environment": content.environment,
-        "chips": list_chips(request.GET, content.terms, content.environment),
         "chosen": chosen,
         "silence": silence,
-        "environments": content.facts.environments,
         "lane": lane,
         "changed_models": changed,
         "changes": list_changes(
@@ -82,12 +76,25 @@ def _build_context(request: ProjectRequest) -> dict[str, Any]:
         "unseen": list_blind_spots(
             rows=rows, facts=content.facts, instance_states=content.instance_states
         ),
-        "verdict": request.GET.get("verdict", ""),
+        **_list_filters(request, content),
         "switches": list_live_kill_switches(
             project_id=request.project.pk, environment=content.environment
         )
         if request.membership.switched
         else [],
+    }
+
+
+def _list_filters(request: ProjectRequest, content: FleetContent) -> dict[str, Any]:
+    query = request.GET
+    return {
+        "verdict": query.get("verdict", ""),
+        "counts": _counts(request, content),
+        "environment": content.environment,
+        "environments": content.facts.environments,
+        "chips": list_chips(query, content.terms, content.environment),
+        "all_models_query": replace_query(query, verdict="", page=""),
+        "clear_query": replace_query(query, verdict="", q="", env="", page=""),
     }
 
 

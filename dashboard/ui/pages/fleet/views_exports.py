@@ -22,8 +22,8 @@ from dashboard.ui.pages.fleet.exports import (
 def fleet_json(request: ProjectRequest) -> HttpResponse:
     """One row per model that matches the filters, on all pages, in the order of the page, with
     numbers; `windows` states the time of the values."""
-    content = read_content(request)
-    rows = read_rows(content, content.matching, all_latencies=True)
+    content = read_content(request, all_latencies=True)
+    rows = read_rows(content, content.matching)
     return mark_uncached(
         JsonResponse(
             {
@@ -38,7 +38,7 @@ def fleet_json(request: ProjectRequest) -> HttpResponse:
 @project_page()
 def fleet_csv(request: ProjectRequest) -> HttpResponse:
     """The fleet as a table."""
-    content = read_content(request)
-    rows = read_rows(content, content.matching, all_latencies=True)
+    content = read_content(request, all_latencies=True)
+    rows = read_rows(content, content.matching)
     cells = [fleet_cells(row) for row in rows]
     return mark_uncached(csv_response([list(COLUMNS), *cells], f"{request.project.slug}-fleet.csv"))
