@@ -18,7 +18,7 @@ _COUNTED = re.compile(r"[\d,]+ of [\d,]+[\s\u00a0]instances?")
 def build_alert_answer(
     page: AlertData, traffic: CurrentTraffic, ranks: AlertRanks | None
 ) -> list[AnswerFact]:
-    """The four facts of an alert; an ended alert also says how long it was open."""
+    """The four facts of an alert; with the time that an ended alert was open."""
     alert, live = page.alert, page.alert.state != AlertState.RESOLVED
     if alert.cause in AlertCause.SILENT:
         facts = _silent(alert)
