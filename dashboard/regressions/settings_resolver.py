@@ -3,9 +3,10 @@ its fleet and about the model, choices for the project, and choices for the mode
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dashboard.common.raw_queries import fetch_objects_together
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.settings_overrides import (
     LearnedMetric,
@@ -22,19 +23,23 @@ ANY_LAYOUT = ""
 
 
 class SettingsResolver:
-    """Reads all settings in three queries, for one sweep or one page. Equal choices return the same
+    """Reads all settings in one query, for one sweep or one page. Equal choices return the same
     object."""
 
     def __init__(self, *, project_id: int | None = None) -> None:
         narrow = {} if project_id is None else {"project_id": project_id}
+        chosen, learned, warm_ups = fetch_objects_together(
+            JudgingChoice.objects.filter(**narrow),
+            LearnedVariance.objects.filter(layout=ANY_LAYOUT, **narrow),
+            LearnedWarmUpRow.objects.filter(**narrow),
+        )
         self._chosen: dict[tuple[int, int | None], dict[str, Any]] = {
-            (row.project_id, row.model_id): row.values
-            for row in JudgingChoice.objects.filter(**narrow)
+            (row.project_id, row.model_id): row.values for row in chosen
         }
-        self._learned = read_learned_by_project(narrow)
+        self._learned = _group_by_project(learned)
         self._warm_ups = {
             row.model_id: LearnedWarmUp(row.minutes, row.processes, row.versions)
-            for row in LearnedWarmUpRow.objects.filter(**narrow)
+            for row in warm_ups
         }
         self._made: dict[tuple[int, int | None], Settings] = {}
 
@@ -95,12 +100,12 @@ class SettingsResolver:
         return merge_layers(self.overrides(project_id=project_id), own)
 
 
-def read_learned_by_project(narrow: Mapping[str, int]) -> dict[int, dict[str, LearnedMetric]]:
-    """The stored learned values of each project, assembled from their points."""
+def _group_by_project(
+    learned: Iterable[LearnedVariance],
+) -> dict[int, dict[str, LearnedMetric]]:
+    """The learned values of each project, assembled from their points."""
     points: dict[tuple[int, str], list[LearnedVariance]] = {}
-    for row in LearnedVariance.objects.filter(layout=ANY_LAYOUT, **narrow).order_by(
-        "project_id", "metric", "minutes"
-    ):
+    for row in sorted(learned, key=lambda row: (row.project_id, row.metric, row.minutes)):
         points.setdefault((row.project_id, row.metric), []).append(row)
     found: dict[int, dict[str, LearnedMetric]] = {}
     for (project_id, metric), rows in points.items():

@@ -77,8 +77,8 @@ def test_the_verdict_has_its_start_impact_confidence_and_cause(
     facts = signed_in.get(made.url()).context["page"].answer
     assert [fact.label for fact in facts] == ["Since", "Impact", "Confidence", "Likely cause"]
     since, impact, confidence, cause = facts
-    assert since.minute and "after deployment" in since.detail
-    assert "4 of 12\u00a0instances" in impact.text and "calls/s" in impact.detail
+    assert since.at and "after deployment of 2026.11.3" in since.detail
+    assert "4 of 8\u00a0instances" in impact.text and "calls/s" in impact.detail
     assert confidence.text == "High"
     assert cause.text
 

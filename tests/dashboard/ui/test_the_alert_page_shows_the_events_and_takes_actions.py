@@ -161,7 +161,7 @@ def test_the_guard_of_the_cause_is_shown_as_code_and_fixed_by_a_command(
     guard = "tensor 'candidates' size mismatch at index 0. expected 96, actual 128"
     Verdict.objects.update(cause=f"`score_batch` recompiles repeatedly (guard: {guard})")
     html = unescape(page(signed_in, alert))
-    assert f"<code>{guard}</code>" in html
+    assert f"<code><bdi>{guard}</bdi></code>" in html
     assert "torch._dynamo.mark_dynamic(candidates, 0)" in html
 
 

@@ -9,6 +9,7 @@ from django.db.models import Count, F
 from django.db.models.functions import TruncDate
 
 from dashboard.common import clock
+from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.models import FindingLife
 from dashboard.fleet.selectors.findings.finding_list import FindingFilter, filter_findings
 
@@ -32,7 +33,7 @@ class FindingDay:
 
 
 def count_findings_by_day(*, project_id: int, wanted: FindingFilter) -> list[FindingDay]:
-    """Return the last DAYS days including today, ignoring the state filter; two queries."""
+    """Return the last DAYS days including today, ignoring the state filter; one query."""
     today = clock.minute_of(clock.unix()) // DAY_MINUTES
     days = {day: FindingDay(day) for day in range(today - DAYS + 1, today + 1)}
     matching = filter_findings(project_id, wanted, but="state")
@@ -40,21 +41,23 @@ def count_findings_by_day(*, project_id: int, wanted: FindingFilter) -> list[Fin
     seen = matching.filter(first_seen_at__gte=since).annotate(
         on=TruncDate("first_seen_at", tzinfo=UTC)
     )
-    for on, count in seen.values_list("on").annotate(n=Count("pk")).order_by():
-        found = days.get(on.toordinal() - EPOCH_ORDINAL)
-        if found:
-            found.new += count
     lives = FindingLife.objects.filter(
         finding__in=matching.values("pk"),
         state__in=("gone", "back"),
         since_minute__gte=min(days) * DAY_MINUTES,
     )
     lives = lives.filter(environment=wanted.environment) if wanted.environment else lives
-    for state, day, count in (
+    first_seen, changed = fetch_rows_together(
+        seen.values_list("on").annotate(n=Count("pk")).order_by(),
         lives.values_list("state", F("since_minute") / DAY_MINUTES)
         .annotate(n=Count("finding", distinct=True))
-        .order_by()
-    ):
+        .order_by(),
+    )
+    for on, count in first_seen:
+        found = days.get(on.toordinal() - EPOCH_ORDINAL)
+        if found:
+            found.new += count
+    for state, day, count in changed:
         found = days.get(int(day))
         if found:
             setattr(found, state, getattr(found, state) + count)

@@ -9,16 +9,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import F, FloatField, Q, Sum
+from django.db.models import F, FloatField, Q, QuerySet, Sum
 
-from dashboard.common.raw_queries import fetch_rows_together
-from dashboard.fleet.models import ProcessMinute, RegionMinute, VersionMinute
+from dashboard.common.raw_queries import Rows, fetch_rows_together
+from dashboard.fleet.models import Instance, ProcessMinute, RegionMinute, VersionMinute
 from dashboard.fleet.selectors.versions.version_series import (
     EAGER_COLUMNS,
     SeriesInfo,
     Span,
     filter_days,
 )
+from dashboard.ingest.models import Sender
 
 _CALL_SUMS: dict[str, Any] = {
     "n": Sum("calls"),
@@ -89,10 +90,12 @@ class HeatmapCell:
 
 @dataclass
 class Heatmap:
-    """Cells by instance id and slot; a missing slot has no report."""
+    """Cells by instance id and slot; a missing slot has no report. `missing` is the number of lost
+    windows by the agent's instance id, without zeros."""
 
     slots: Slots
     cells: dict[int, dict[int, HeatmapCell]] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
 
     def cell(self, instance: int, slot: int) -> HeatmapCell:
         """Return the cell, created if missing."""
@@ -114,7 +117,8 @@ def read_heatmap(
     levels = Heatmap(slots)
     if not instance_ids:
         return levels
-    found, own, processes = _read_sums(project_id, instance_ids, series, slots)
+    (found, own, processes), lost = _read_sums(project_id, instance_ids, series, slots)
+    levels.missing = dict(lost)
     # Compare the waiting time of callers if every instance reports it, else the duration of steady
     # calls.
     of = "" if any(row["silent"] for row in (*found, *own)) else "caller_"
@@ -134,31 +138,39 @@ def _read_sums(
     instance_ids: Collection[int],
     series: Mapping[int, SeriesInfo],
     slots: Slots,
-) -> tuple[list[dict[str, Any]], ...]:
-    """Return the sums per slot of each series, of each instance and series, and of each process, in
-    one query."""
+) -> tuple[list[list[dict[str, Any]]], Rows]:
+    """Return the sums per slot of each series, of each instance and series, and of each process;
+    and the lost windows. One query."""
     within = _filter_span(slots) & Q(project_id=project_id)
     slot = (F("minute") - slots.span.first) / slots.step
     of_series, of_instances = Q(series_id__in=list(series)), Q(instance_id__in=instance_ids)
     whole = VersionMinute.objects.filter(within, of_series).values("series_id", slot=slot)
     own = RegionMinute.objects.filter(within, of_instances, of_series)
     processes = ProcessMinute.objects.filter(within, of_instances).values("instance_id", slot=slot)
-    rows = fetch_rows_together(
+    *rows, lost = fetch_rows_together(
         whole.annotate(**_CALL_SUMS).order_by(),
         own.values("instance_id", "series_id", slot=slot)
         .annotate(**_CALL_SUMS, **_MODE_SUMS)
         .order_by(),
         processes.annotate(seconds=Sum("covered"), compiling=Sum("compile_seconds")).order_by(),
+        _query_lost_windows(project_id, instance_ids),
     )
     names = (
         ("series_id", "slot", *_CALL_SUMS),
         ("instance_id", "series_id", "slot", *_CALL_SUMS, *_MODE_SUMS),
         ("instance_id", "slot", "seconds", "compiling"),
     )
-    return tuple(
+    sums = [
         [dict(zip(own, row, strict=True)) for row in found]
         for own, found in zip(names, rows, strict=True)
-    )
+    ]
+    return sums, lost
+
+
+def _query_lost_windows(project_id: int, instance_ids: Collection[int]) -> QuerySet[Any, Any]:
+    reported = Instance.objects.filter(pk__in=instance_ids).values("instance_id")
+    rows = Sender.objects.filter(project_id=project_id, instance_id__in=reported, missing__gt=0)
+    return rows.values_list("instance_id", "missing")
 
 
 def _map_reference_series(

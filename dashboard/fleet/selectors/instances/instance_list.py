@@ -3,7 +3,6 @@ paging."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
 
 from django.db.models import OuterRef, Subquery
@@ -31,12 +30,6 @@ def list_instances_since(
         .defer("identity", "components")
     )
     return list(rows.order_by("-last_seen_at", "pk")[:MAX_INSTANCES])
-
-
-def count_missing_windows(*, project_id: int, instance_ids: Collection[str]) -> dict[str, int]:
-    """Return the number of lost windows of these instances, without zeros; one query."""
-    rows = Sender.objects.filter(project_id=project_id, instance_id__in=instance_ids, missing__gt=0)
-    return dict(rows.values_list("instance_id", "missing"))
 
 
 def find_instance(*, project_id: int, model_id: int, instance_id: str) -> Instance | None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 
+from dashboard.common.raw_queries import Rows, fetch_rows
 from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import ColdStart, Instance
 from dashboard.fleet.names import process_name
@@ -18,6 +19,10 @@ from dashboard.ingest.models import Sender
 MAX_INSTANCES = 400
 Configuration = tuple[int, dict[str, Any], dict[str, Any]]
 """Version id, identity and components of an instance."""
+_COLUMNS = [
+    field.attname for field in Instance._meta.concrete_fields if field.name != "capabilities"
+]
+_START_COLUMNS = [field.attname for field in ColdStart._meta.concrete_fields]
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class InstanceData:
     host: str
     gpu: str
     rank: int
+    job: str
     state_minute: int
     started_minute: float
     cold_start: float | None
@@ -68,7 +74,7 @@ def list_version_instances(
         .defer("identity", "capabilities", "components")
         .order_by("-last_minute", "pk")
     )
-    return [_make_instance(row) for row in wanted[:MAX_INSTANCES]]
+    return [_make_instance(row, getattr(row, "cold_start", None)) for row in wanted[:MAX_INSTANCES]]
 
 
 @dataclass(frozen=True)
@@ -105,24 +111,42 @@ def read_configured_instances(
 ) -> tuple[list[InstanceData], list[Configuration]]:
     """Return the counted instances of versions, the most recently seen first, and their
     configurations; one query."""
+    rows = query_configured_instances(
+        project_id=project_id, version_ids=version_ids, environment=environment
+    )
+    return parse_configured_instances(fetch_rows(rows))
+
+
+def query_configured_instances(
+    *, project_id: int, version_ids: Collection[int], environment: str
+) -> QuerySet[Any, Any]:
+    """Query the rows that `parse_configured_instances` reads."""
     rows = Instance.objects.filter(
         where_counted(), project_id=project_id, version_id__in=version_ids, environment=environment
     )
-    found = list(
-        rows.select_related("cold_start")
-        .defer("capabilities")
-        .order_by("-last_minute", "pk")[:MAX_INSTANCES]
-    )
+    start = (f"cold_start__{name}" for name in _START_COLUMNS)
+    return rows.order_by("-last_minute", "pk").values_list(*_COLUMNS, *start)[:MAX_INSTANCES]
+
+
+def parse_configured_instances(rows: Rows) -> tuple[list[InstanceData], list[Configuration]]:
+    """Return instances and configurations, the most recently seen first."""
+    found = sorted(map(_make_rows, rows), key=lambda pair: (-pair[0].last_minute, pair[0].pk))
     named = [
-        _make_instance(row)
-        for row in found
+        _make_instance(row, start)
+        for row, start in found
         if not row.instance_id.startswith(OTHER_INSTANCE_PREFIX)
     ]
-    return named, [(row.version_id, row.identity, row.components) for row in found]
+    return named, [(row.version_id, row.identity, row.components) for row, _ in found]
 
 
-def _make_instance(row: Instance) -> InstanceData:
-    start = getattr(row, "cold_start", None)
+def _make_rows(values: tuple[Any, ...]) -> tuple[Instance, ColdStart | None]:
+    own, start = values[: len(_COLUMNS)], values[len(_COLUMNS) :]
+    return Instance.from_db(None, _COLUMNS, own), (
+        ColdStart.from_db(None, _START_COLUMNS, start) if start[0] is not None else None
+    )
+
+
+def _make_instance(row: Instance, start: ColdStart | None) -> InstanceData:
     latched = (
         [frame for frame in row.latched_eager if isinstance(frame, dict)]
         if isinstance(row.latched_eager, list)
@@ -136,6 +160,7 @@ def _make_instance(row: Instance) -> InstanceData:
         row.host,
         row.gpu,
         row.rank,
+        row.job,
         row.last_minute,
         row.started_at.timestamp() / 60,
         start.total if start else None,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from django.db.models import F, Sum
 
 from dashboard.common import clock
+from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.budgets import project_budgets
 from dashboard.fleet.models import Series, VersionHour, WatchedModel
 from dashboard.fleet.selectors.versions.compiled_share import EAGER_RUNTIME
@@ -38,7 +39,7 @@ class BudgetDays:
 
 def read_budget_days(*, project: Project) -> tuple[list[BudgetDays], int]:
     """The first models with a budget and calls, by name, and the number of the other models with a
-    budget; no query without a budget, else three."""
+    budget; one query for the models and one for their calls."""
     shared = project_budgets(project.settings).served
     models = WatchedModel.objects.filter(project=project).order_by("name")
     if shared is None:
@@ -60,15 +61,16 @@ def _read_calls(project: Project, shown: dict[int, BudgetDays]) -> None:
     series = Series.objects.filter(
         version__model_id__in=shown, outermost=True, last_minute__gte=first * 1440
     ).exclude(stratum__runtime=EAGER_RUNTIME)
-    model_of = dict(series.values_list("pk", "version__model_id"))
     rows = VersionHour.objects.filter(
-        project_id=project.pk, day__gte=first, day__lte=today, series_id__in=list(model_of)
+        project_id=project.pk, day__gte=first, day__lte=today, series_id__in=series.values("pk")
     )
-    sums = (
+    found, sums = fetch_rows_together(
+        series.values_list("pk", "version__model_id"),
         rows.order_by()
         .values_list("series_id", "day")
-        .annotate(known=Sum(sum_observed_calls()), served=Sum(F("compiled")))
+        .annotate(known=Sum(sum_observed_calls()), served=Sum(F("compiled"))),
     )
+    model_of: dict[int, int] = dict(found)
     for id, day, known, served in sums:
         if known:
             one = shown[model_of[id]]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django.db.models import F, FloatField, Q, QuerySet, Sum
 from django.db.models.functions import NullIf
 
-from dashboard.common.raw_queries import fetch_rows
+from dashboard.common.raw_queries import Rows, fetch_rows
 from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES
 from dashboard.fleet.models import (
     RegionMinute,
@@ -113,20 +114,41 @@ def read_outermost_series(
 
     Regions inside other regions are excluded, because their calls would count twice.
     """
+    rows = query_outermost_series(
+        project_id=project_id, version_ids=version_ids, environment=environment
+    )
+    return parse_outermost_series(fetch_rows(rows))
+
+
+def query_outermost_series(
+    *, project_id: int, version_ids: Collection[int], environment: str
+) -> QuerySet[Any, Any]:
+    """Query the series that `parse_outermost_series` reads."""
     rows = Series.objects.filter(
         project_id=project_id, version_id__in=version_ids, environment=environment, outermost=True
     )
+    stratum = ("gpu", "mode", "runtime", "world_size")
+    return rows.order_by("pk").values_list(
+        *("pk", "version_id", "stratum_id", "region", "bucket"),
+        *(f"stratum__{name}" for name in stratum),
+    )
+
+
+def parse_outermost_series(rows: Rows) -> dict[int, SeriesInfo]:
+    """Return the series by id, in order."""
     return {
-        row.pk: SeriesInfo(
-            row.version_id,
-            row.stratum_id,
-            stratum_name(row),
-            row.region,
-            row.bucket,
-            row.stratum.mode in OUTSIDE,
-            row.stratum.mode == UNTOLD,
+        id: SeriesInfo(
+            version_id,
+            stratum_id,
+            format_stratum(gpu, mode, runtime, world_size),
+            region,
+            bucket,
+            mode in OUTSIDE,
+            mode == UNTOLD,
         )
-        for row in rows.select_related("stratum").order_by("pk")
+        for id, version_id, stratum_id, region, bucket, gpu, mode, runtime, world_size in sorted(
+            rows, key=itemgetter(0)
+        )
     }
 
 
@@ -140,12 +162,15 @@ def list_scraped_versions(series: Iterable[SeriesInfo]) -> set[int]:
 
 
 def stratum_name(series: Series) -> str:
-    """Return GPU, mode, runtime and world size for display; empty parts are omitted."""
+    """Return the properties of the series' stratum for display."""
     stratum = series.stratum
-    ranks = f"{stratum.world_size} ranks" if stratum.world_size > 1 else ""
-    return ", ".join(
-        part for part in (stratum.gpu or "no GPU", stratum.mode, stratum.runtime, ranks) if part
-    )
+    return format_stratum(stratum.gpu, stratum.mode, stratum.runtime, stratum.world_size)
+
+
+def format_stratum(gpu: str, mode: str, runtime: str, world_size: int) -> str:
+    """Return GPU, mode, runtime and world size for display; empty parts are omitted."""
+    ranks = f"{world_size} ranks" if world_size > 1 else ""
+    return ", ".join(part for part in (gpu or "no GPU", mode, runtime, ranks) if part)
 
 
 def read_region_seconds(

@@ -16,6 +16,7 @@ from dashboard.projects.selectors import for_project
 from dashboard.regressions.evidence_reader import find_rank_divergence
 from dashboard.regressions.models import Verdict
 from dashboard.ui.charts.rank_matrix import RankMatrix
+from dashboard.ui.layout.answer import JobRanks, count_job_ranks
 from dashboard.ui.pages.ranks.matrix import build_rank_matrix
 from dashboard.ui.pages.ranks.presenter import RankDifference, RankRow, build_rank_table
 
@@ -53,6 +54,7 @@ class AlertRanks:
     frame: str
     since: datetime
     """When the ranks diverged."""
+    job_ranks: JobRanks
     matrix: RankMatrix | None = None
 
     @property
@@ -126,6 +128,7 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
         pid={one.instance_id: one.pid for one in instances}.get(odd.instance_id) if odd else None,
         frame=fact.about,
         since=since,
+        job_ranks=count_job_ranks(instances, named),
         matrix=build_rank_matrix(
             instances,
             compiled,

@@ -3,13 +3,9 @@ current traffic and instances of the model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from django.db.models import Count, QuerySet, Sum
-
-from dashboard.common import clock
 from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.metrics.aggregate import (
     CallGrid,
@@ -22,12 +18,14 @@ from dashboard.fleet.metrics.aggregate import (
 from dashboard.fleet.metrics.first_bucket import QuantileBound
 from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.metrics.version_metrics import COLD_START, TRENDS, Metric
-from dashboard.fleet.models import Deployment, Instance, Series, VersionMinute
+from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.instances.instances import InstanceData, list_version_instances
-from dashboard.fleet.selectors.instances.role_filters import where_counted
-from dashboard.fleet.selectors.versions.compiled_share import NOW_MINUTES
+from dashboard.fleet.selectors.versions.current_traffic import (
+    CurrentTraffic,
+    query_current_traffic,
+    sum_current_traffic,
+)
 from dashboard.fleet.selectors.versions.version_series import (
-    SeriesInfo,
     Span,
     list_scraped_versions,
     parse_call_points,
@@ -58,26 +56,6 @@ def _miss(metric: Metric) -> Metric:
 CHARTED: dict[str, Metric] = {one.key: _miss(one) if one.key == "cache" else one for one in TRENDS}
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """The last minutes: calls of all versions of the model and of this one, and its instances."""
-
-    calls: int = 0
-    own_calls: int = 0
-    instances: int = 0
-    own_instances: int = 0
-
-    @property
-    def share(self) -> float | None:
-        """This version's share of the calls; None without calls."""
-        return self.own_calls / self.calls if self.calls else None
-
-    @property
-    def per_second(self) -> float:
-        """Calls of this version per second."""
-        return self.own_calls / (NOW_MINUTES * 60)
-
-
 @dataclass
 class DrivingData:
     """Bins of one metric by version; `starts` are instances, read only for cold starts."""
@@ -87,7 +65,7 @@ class DrivingData:
     calls: CallGrid = field(default_factory=dict)
     processes: ProcessGrid = field(default_factory=dict)
     starts: list[InstanceData] = field(default_factory=list)
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: CurrentTraffic = field(default_factory=CurrentTraffic)
 
     @property
     def charted(self) -> Metric:
@@ -158,12 +136,10 @@ def read_driving_data(
         seconds = read_region_seconds(project_id=project, series=series, span=whole, hourly=hourly)
         region = next(iter(seconds), "")
     drawn = {id: facts for id, facts in series.items() if facts.region == region}
-    now = clock.minute_of(clock.unix())
     rows = fetch_rows_together(
         query_calls(project_id=project, series=drawn, spans=spans, hourly=hourly),
         query_processes(project_id=project, environment=environment, spans=spans, hourly=hourly),
-        _query_traffic(deployment, now),
-        _query_instances(deployment, now),
+        *query_current_traffic(deployment),
     )
     points = parse_call_points(rows[0], drawn, hourly=hourly)
     outside = list_scraped_versions(series.values())
@@ -174,7 +150,7 @@ def read_driving_data(
         calls=bin_calls(points, window, timed_by, all_report_stalls(points)),
         processes=bin_processes(parse_process_points(rows[1], outside, hourly=hourly), window),
         starts=_read_starts(deployment, version_ids) if metric == COLD_START.key else [],
-        traffic=_sum_traffic(rows[2], dict(rows[3]), series, deployment.version_id),
+        traffic=sum_current_traffic(rows[2], rows[3], series, deployment.version_id),
     )
 
 
@@ -189,46 +165,3 @@ def _read_starts(deployment: Deployment, version_ids: Sequence[int]) -> list[Ins
 def _window(span: ChartSpan) -> TimeBins:
     count = (span.end - span.start) // span.bin + 1
     return TimeBins(span.start, span.start + count * span.bin, span.bin)
-
-
-def _query_traffic(deployment: Deployment, now: int) -> QuerySet[Any, Any]:
-    """Calls of the last minutes by series, of all versions of the model."""
-    of_model = Series.objects.filter(
-        version__model_id=deployment.model_id,
-        environment=deployment.environment,
-        outermost=True,
-        last_minute__gte=now - NOW_MINUTES,
-    )
-    rows = VersionMinute.objects.filter(
-        project_id=deployment.project_id,
-        day__gte=(now - NOW_MINUTES) // 1440,
-        series_id__in=of_model.values("pk"),
-        minute__gte=now - NOW_MINUTES,
-    )
-    return rows.order_by().values_list("series_id").annotate(total=Sum("calls"))
-
-
-def _query_instances(deployment: Deployment, now: int) -> QuerySet[Any, Any]:
-    """Number of instances that reported in the last minutes, by version."""
-    rows = Instance.objects.filter(
-        where_counted(),
-        model_id=deployment.model_id,
-        environment=deployment.environment,
-        last_minute__gte=now - NOW_MINUTES,
-    )
-    return rows.order_by().values_list("version_id").annotate(total=Count("pk"))
-
-
-def _sum_traffic(
-    rows: Sequence[tuple[int, int]],
-    instances: Mapping[int, int],
-    series: Mapping[int, SeriesInfo],
-    version: int,
-) -> Traffic:
-    own = {id for id, facts in series.items() if facts.version_id == version}
-    return Traffic(
-        calls=sum(calls for _, calls in rows),
-        own_calls=sum(calls for id, calls in rows if id in own),
-        instances=sum(instances.values()),
-        own_instances=instances.get(version, 0),
-    )

@@ -14,6 +14,7 @@ from dashboard.alerts.runbook_steps import (
     choose_runbook_kind,
 )
 from dashboard.fleet.models import Instance
+from dashboard.fleet.selectors.versions.current_traffic import CurrentTraffic
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.evidence_reader import read_changes, read_facts
 from dashboard.regressions.models import VerdictKind
@@ -23,7 +24,6 @@ from dashboard.ui.charts.guard_advice import (
     list_guard_remedies,
 )
 from dashboard.ui.pages.alerts.affected_ranks import AlertRanks
-from dashboard.ui.pages.alerts.driving_data import Traffic
 from dashboard.ui.pages.alerts.queries import AlertData
 from dashboard.ui.pages.alerts.timeline import (
     baseline_name,
@@ -76,7 +76,7 @@ _CLOSING = {
 }
 
 
-def build_runbook(page: AlertData, traffic: Traffic, ranks: AlertRanks | None) -> Runbook:
+def build_runbook(page: AlertData, traffic: CurrentTraffic, ranks: AlertRanks | None) -> Runbook:
     """The runbook of an alert."""
     kind = choose_kind(page, ranks)
     steps = build_runbook_steps(kind, _read_facts(page, kind, traffic, ranks))
@@ -106,7 +106,7 @@ def choose_kind(page: AlertData, ranks: AlertRanks | None) -> RunbookKind:
 
 
 def _read_facts(
-    page: AlertData, kind: RunbookKind, traffic: Traffic, ranks: AlertRanks | None
+    page: AlertData, kind: RunbookKind, traffic: CurrentTraffic, ranks: AlertRanks | None
 ) -> RunbookFacts:
     deployment, odd = page.alert.deployment, ranks.odd if ranks else None
     host, pid = (odd.host, ranks.pid) if ranks and odd else _find_process(page, kind)

@@ -24,15 +24,15 @@ from dashboard.alerts.services import (
     alert_undo,
 )
 from dashboard.common import clock
+from dashboard.fleet.selectors.versions.current_traffic import CurrentTraffic
 from dashboard.projects.models import Role
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
 from dashboard.ui.http.return_address import redirect_back
 from dashboard.ui.pages.alerts import timeline
 from dashboard.ui.pages.alerts.affected_ranks import alert_ranks
-from dashboard.ui.pages.alerts.answer import build_answer
+from dashboard.ui.pages.alerts.answer import build_alert_answer
 from dashboard.ui.pages.alerts.driving import build_driving
-from dashboard.ui.pages.alerts.driving_data import Traffic
 from dashboard.ui.pages.alerts.evidence import build_evidence
 from dashboard.ui.pages.alerts.page_links import build_page_links
 from dashboard.ui.pages.alerts.queries import alert_or_404, read_alert_data
@@ -86,7 +86,7 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
     one = page.alert
     silent = one.cause in AlertCause.SILENT
     driving = None if silent else build_driving(page, request.GET.get("metric", ""))
-    traffic = driving.data.traffic if driving else Traffic()
+    traffic = driving.data.traffic if driving else CurrentTraffic()
     ranks = None if silent else alert_ranks(one, page.verdicts)
     is_open = one.state != AlertState.RESOLVED
     return {
@@ -97,7 +97,7 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "tone": TONES.get(one.severity, "") if is_open else "",
         "silent": silent,
         "fleet_silent": one.cause == AlertCause.FLEET_SILENCE,
-        "answer": build_answer(page, traffic, ranks),
+        "answer": build_alert_answer(page, traffic, ranks),
         "driving": driving,
         "silence": draw_silence_chart(one) if silent else None,
         "evidence": build_evidence(page, ranks=ranks is not None and bool(ranks.columns)),

@@ -19,7 +19,8 @@ from dashboard.fleet.selectors.instances.instance_traits import (
 from dashboard.fleet.selectors.instances.instances import (
     Configuration,
     InstanceData,
-    read_configured_instances,
+    parse_configured_instances,
+    query_configured_instances,
 )
 from dashboard.fleet.selectors.versions.comparison_spans import find_comparison_spans, needs_hours
 from dashboard.fleet.selectors.versions.eager_causes import parse_eager_causes, query_eager_causes
@@ -31,11 +32,12 @@ from dashboard.fleet.selectors.versions.version_series import (
     Span,
     list_scraped_versions,
     parse_call_points,
+    parse_outermost_series,
     parse_process_points,
     query_calls,
+    query_outermost_series,
     query_processes,
     read_instance_points,
-    read_outermost_series,
     read_region_seconds,
 )
 from dashboard.regressions.models import Verdict
@@ -141,7 +143,12 @@ def _read_data(
     hourly = needs_hours(
         spans.values(), kept_from=find_first_kept_minute(project=model.project, now=clock.unix())
     )
-    series = read_outermost_series(project_id=project, version_ids=ids, environment=environment)
+    found, reported = fetch_rows_together(
+        query_outermost_series(project_id=project, version_ids=ids, environment=environment),
+        query_configured_instances(project_id=project, version_ids=ids, environment=environment),
+    )
+    series = parse_outermost_series(found)
+    instances, configurations = parse_configured_instances(reported)
     whole = asked.within or Span(
         min(span.first for span in spans.values()), max(span.last for span in spans.values())
     )
@@ -157,9 +164,6 @@ def _read_data(
     verdict, turned = _find_verdict(standing, a, b)
     last = max((span.last for span in spans.values()), default=whole.last)
     recent = Span(max(whole.first, last - STRIP_MINUTES), last)
-    instances, configurations = read_configured_instances(
-        project_id=project, version_ids=ids, environment=environment
-    )
     return CompareData(
         model=model,
         standing=standing,

@@ -137,7 +137,9 @@ def _rows(facts: InstancesData, measure: Measure) -> list[InstancesPageRow]:
 
 def _row(instance: Instance, facts: InstancesData, measure: Measure) -> InstancesPageRow:
     told = instance_row(
-        ReportingInstance(instance, facts.missing.get(instance.instance_id, 0)), {}, clock.now()
+        ReportingInstance(instance, facts.levels.missing.get(instance.instance_id, 0)),
+        {},
+        clock.now(),
     )
     strip = build_heatmap_row(list_slot_values(facts.levels, instance.pk, measure), measure)
     share, newest = eager_share(instance), _newest_cells(facts.levels, instance.pk)
@@ -215,7 +217,7 @@ def serialize_rows(page: InstancesPage) -> list[dict[str, Any]]:
         levels.slots.span.first + slot * levels.slots.step for slot in range(levels.slots.count)
     ]
     return [
-        _told(instance, state, page.facts.missing, page.measure, levels, starts)
+        _told(instance, state, page.facts.levels.missing, page.measure, levels, starts)
         for instance, state in page.facts.shown
     ]
 

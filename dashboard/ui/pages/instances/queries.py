@@ -12,10 +12,7 @@ from dashboard.fleet.fold.roles import is_counted, is_helper
 from dashboard.fleet.models import Instance, InstanceState, WatchedModel
 from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_heatmap import Heatmap, Slots, read_heatmap
-from dashboard.fleet.selectors.instances.instance_list import (
-    count_missing_windows,
-    list_instances_since,
-)
+from dashboard.fleet.selectors.instances.instance_list import list_instances_since
 from dashboard.fleet.selectors.instances.instance_states import (
     SEVERITY,
     eager_share,
@@ -64,7 +61,6 @@ class InstancesData:
     fitting: list[tuple[Instance, InstanceState]]
     shown: list[tuple[Instance, InstanceState]]
     levels: Heatmap
-    missing: dict[str, int] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
     helpers: list[Instance] = field(default_factory=list)
     """Helpers of jobs that report now."""
@@ -88,7 +84,7 @@ class InstancesData:
 
 
 def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> InstancesData:
-    """A fixed number of queries: one for the list, four for the strips, one for the trait
+    """A fixed number of queries: one for the list, two for the strips, one for the trait
     differences if some instances are degraded and some are not."""
     environment, now = asked.environment, clock.now()
     rows = list_instances_since(
@@ -127,9 +123,6 @@ def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> Instan
             series=series,
             slots=asked.slots,
             baseline_id=asked.baseline_id,
-        ),
-        missing=count_missing_windows(
-            project_id=model.project_id, instance_ids=[row.instance_id for row, _ in shown]
         ),
     )
     _compare(facts, model.project_id)

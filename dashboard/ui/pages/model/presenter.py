@@ -15,7 +15,7 @@ from dashboard.fleet.metrics.aggregate import (
     bin_processes,
     choose_clock,
 )
-from dashboard.regressions.evidence_reader import read_onset
+from dashboard.regressions.evidence_reader import find_rank_divergence, read_onset
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.charts.deployment_lane import DeploymentLane
 from dashboard.ui.charts.driving_charts import choose_large_charts
@@ -23,13 +23,11 @@ from dashboard.ui.charts.evidence_table import EvidenceRow, build_evidence_rows
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
 from dashboard.ui.charts.trends import Trend, TrendMark, build_trends, format_bin
 from dashboard.ui.charts.version_styles import JUDGED, VersionStyle
-from dashboard.ui.pages.findings.columns import list_eager_fallbacks
-from dashboard.ui.pages.model.header_queries import HeaderData
-from dashboard.ui.pages.model.overview_answer import AnswerFact, Traffic, build_answer
+from dashboard.ui.layout.answer import AnswerFact, count_job_ranks
+from dashboard.ui.pages.model.overview_answer import build_overview_answer
 from dashboard.ui.pages.model.queries import ModelData
 from dashboard.ui.pages.model.version_lane import build_version_lane
 from dashboard.ui.pages.model.versions_data import share_traffic
-from dashboard.ui.pages.model.versions_table import ADOPTION_MINUTES
 from dashboard.vocabulary import numbers
 from dashboard.vocabulary.severity import ALERTING_VERDICTS
 
@@ -114,45 +112,24 @@ def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
     )
 
 
-def add_answer(page: ModelPage, counts: HeaderData, *, live: bool) -> None:
-    """Adds what only the page shows: the facts of the verdict, and the
-    deployments. `live`: the range ends now."""
+def add_answer(page: ModelPage, *, live: bool) -> None:
+    """Adds what only the page shows: the facts of the verdict, and the deployments. `live`: the
+    range ends now."""
     facts, standing = page.facts, page.facts.standing
+    page.lane = build_version_lane(facts, share_traffic(facts.calls, facts.hourly))
     verdict, judged = standing.verdict, standing.judged
-    shares = share_traffic(facts.calls, facts.hourly)
-    page.lane = build_version_lane(facts, shares)
-    if judged is None:
+    if verdict is None or judged is None:
         return
-    since = int(clock.unix()) - 1800
-    own = [
-        one
-        for one in facts.instances
-        if one.version_id == judged.version_id and one.state_minute * 60 >= since
-    ]
-    traffic = Traffic(
-        shares.get(judged.version_id),
-        _calls_per_second(facts, judged.version_id),
-        len(own),
-        counts.instances,
-        live,
+    diverged = find_rank_divergence(verdict.evidence)
+    page.answer = build_overview_answer(
+        verdict,
+        judged,
+        facts.traffic,
+        count_job_ranks(facts.instances, diverged.instances or ()) if diverged else None,
+        live=live,
+        alone=len(standing.latest) == 1,
     )
-    latched = list_eager_fallbacks(facts.instances, [judged.version_id])
-    page.answer = build_answer(
-        verdict, judged.started_minute, traffic, latched, alone=len(standing.latest) == 1
-    )
-    page.certain = fact_lines(verdict.evidence, sentence=verdict.sentence) if verdict else []
-
-
-def _calls_per_second(facts: ModelData, version_id: int) -> float | None:
-    """Calls of a version in the newest minutes of the range."""
-    step = 60 if facts.hourly else 1
-    minutes = max(ADOPTION_MINUTES, step)
-    newest = max((row.minute for row in facts.calls), default=0)
-    recent = [
-        row for row in facts.calls if row.version_id == version_id and row.minute > newest - minutes
-    ]
-    covered = len({row.minute for row in recent}) * step
-    return sum(row.calls for row in recent) / (covered * 60) if covered else None
+    page.certain = fact_lines(verdict.evidence, sentence=verdict.sentence)
 
 
 def _labels(evidence: Iterable[EvidenceRow]) -> dict[str, EvidenceRow]:

@@ -11,7 +11,7 @@ from django.db.models import F, Q, QuerySet
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.common import clock
-from dashboard.common.raw_queries import fetch_rows_together
+from dashboard.common.raw_queries import Rows, fetch_rows_together
 from dashboard.fleet.deployment_marks import list_newest_marks
 from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import DeploymentMark, WatchedModel
@@ -22,6 +22,11 @@ from dashboard.fleet.selectors.instances.instances import (
     list_version_instances,
 )
 from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER_S
+from dashboard.fleet.selectors.versions.current_traffic import (
+    CurrentTraffic,
+    query_current_traffic,
+    sum_current_traffic,
+)
 from dashboard.fleet.selectors.versions.version_series import (
     CallPoint,
     ProcessPoint,
@@ -51,6 +56,17 @@ class VerdictChange(NamedTuple):
     since_minute: int | None
 
 
+class ModelEvents(NamedTuple):
+    """Unresolved alerts and those of the window, newest first; deployments that CI recorded in the
+    window, oldest first; changes of the verdicts of the drawn versions, oldest first; and the two
+    lists of the present traffic."""
+
+    alerts: list[Alert]
+    posted: list[DeploymentMark]
+    changes: list[VerdictChange]
+    traffic: tuple[Rows, Rows]
+
+
 @dataclass
 class ModelData:
     """Data of the page."""
@@ -67,6 +83,8 @@ class ModelData:
     alerts: list[Alert]
     posted: list[DeploymentMark] = field(default_factory=list)
     changes: list[VerdictChange] = field(default_factory=list)
+    traffic: CurrentTraffic = field(default_factory=CurrentTraffic)
+    """Present traffic of the evaluated version."""
 
     @property
     def hourly(self) -> bool:
@@ -86,7 +104,7 @@ def read_model_data(
     series = read_outermost_series(project_id=project, version_ids=charted, environment=environment)
     regions = read_region_seconds(project_id=project, series=series, span=span, hourly=hourly)
     region = region if region in regions else next(iter(regions), "")
-    alerts, posted, changes = _read_events(model, standing, drawn, window)
+    events = _read_events(model, standing, drawn, window)
     counted = read_rollups(
         place={"project_id": project, "environment": environment},
         series=series,
@@ -108,9 +126,12 @@ def read_model_data(
         instances=list_version_instances(
             project_id=project, version_ids=charted, environment=environment
         ),
-        alerts=alerts,
-        posted=posted,
-        changes=changes,
+        alerts=events.alerts,
+        posted=events.posted,
+        changes=events.changes,
+        traffic=sum_current_traffic(*events.traffic, series, standing.judged.version_id)
+        if standing.judged
+        else CurrentTraffic(),
     )
 
 
@@ -119,10 +140,8 @@ def _read_events(
     standing: ModelVerdicts,
     drawn: Sequence[VersionStyle],
     window: TimeBins,
-) -> tuple[list[Alert], list[DeploymentMark], list[VerdictChange]]:
-    """One query for three lists: unresolved alerts and those of the window, newest first;
-    deployments that CI recorded in the window, oldest first; and changes of the verdicts of the
-    drawn versions, oldest first."""
+) -> ModelEvents:
+    """One query for all lists."""
     first, last = clock.at_minute(window.first), clock.at_minute(window.last)
     warned = _query_alerts(model, standing, first)
     posted = list_newest_marks(
@@ -137,12 +156,14 @@ def _read_events(
         [column.attname for column in table._meta.concrete_fields]
         for table in (Alert, DeploymentMark)
     )
-    alerts, marks, changes = fetch_rows_together(
+    judged = standing.judged
+    alerts, marks, changes, calls, instances = fetch_rows_together(
         warned.values_list(*alert_columns)[:MAX_ALERTS_READ],
         posted.values_list(*mark_columns),
         changed.values_list(*VerdictChange._fields)[:MAX_VERDICTS_READ],
+        *(query_current_traffic(judged) if judged else (None, None)),
     )
-    return (
+    return ModelEvents(
         sorted(
             (Alert.from_db(warned.db, alert_columns, row) for row in alerts),
             key=lambda alert: alert.opened_at,
@@ -153,6 +174,7 @@ def _read_events(
             key=lambda mark: (mark.at, mark.pk),
         ),
         sorted((VerdictChange(*row) for row in changes), key=lambda one: one.minute),
+        (calls, instances),
     )
 
 

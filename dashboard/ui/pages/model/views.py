@@ -50,7 +50,7 @@ def model(request: ProjectRequest, model_id: int) -> HttpResponse:
     found = model_or_404(request, model_id)
     header = build_model_header(request, found, active="overview")
     page = _read_page(request, found, header.standing, header.range)
-    add_answer(page, header.counts, live=header.range.live)
+    add_answer(page, live=header.range.live)
     regions = [
         Choice(name, replace_query(request.GET, region=name), name == page.facts.region)
         for name in page.facts.regions
