@@ -125,7 +125,7 @@ def cold_start_cell(cell: ColdStartCell | None) -> SafeString:
 
 @register.simple_tag
 def instances_cell(slug: str, state: ModelState, silence: object) -> SafeString:
-    """The number of instances, of which reporting if some are silent."""
+    """The number of instances; how many report, if some are silent."""
     if not state.instance_count:
         return mark_safe('<span class="dim">none</span>')
     count = str(state.instance_count)

@@ -22,7 +22,7 @@ PLACE = ("forward", "2^12")
 
 
 def calls(version: int, eager: int, seconds: float, *, on_purpose: bool = False) -> CallDay:
-    """A thousand calls, of which all have a known mode."""
+    """A thousand calls; the mode of all calls is known."""
     return CallDay(version, H200, PLACE, on_purpose, DAY, 1000, 1000, eager, seconds * 1000, 1000)
 
 

@@ -60,7 +60,7 @@ def test_the_page_shows_each_guard_with_its_remedy(signed_in: Client, project: P
     made = charted(project, Plan("1", start=30))
     for text in list(GUARDS)[:4]:
         finding(made, "guard", text, "ranker/features.py:61", {"1": 4})
-    shown = unescape(signed_in.get(made.url()).content.decode())
+    shown = unescape(signed_in.get(made.url("findings/")).content.decode())
     assert [part for part in list(GUARDS.values())[:4] if part not in shown] == []
 
 
@@ -80,7 +80,7 @@ def test_new_kinds_have_a_title_and_a_remedy_on_the_page(
     made = charted(project, Plan("1", start=30))
     for kind in NEW:
         finding(made, kind, f"text of {kind}", "ranker/features.py:61", {"1": 4})
-    shown = unescape(signed_in.get(made.url()).content.decode())
+    shown = unescape(signed_in.get(made.url("findings/")).content.decode())
     assert [words for words in NEW.values() if not all(part in shown for part in words)] == []
 
 

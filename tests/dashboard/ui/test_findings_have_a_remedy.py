@@ -24,7 +24,7 @@ def test_the_remedy_is_below_the_finding(signed_in: Client, project: Project) ->
     finding(
         made, "cudagraph_rerecord", "recorded for another input size", "ranker/score.py:9", {"1": 2}
     )
-    text = unescape(signed_in.get(made.url()).content.decode())
+    text = unescape(signed_in.get(made.url("findings/")).content.decode())
     assert "torch._dynamo.config.capture_scalar_outputs = True" in text
     assert 'href="https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0124.html"' in text
     assert "CUDA graph re-recorded" in text and "each size needs another CUDA graph" in text
@@ -39,5 +39,5 @@ def test_an_unknown_finding_has_no_remedy(signed_in: Client, project: Project) -
         "ranker/features.py:61",
         {"1": 1},
     )
-    text = signed_in.get(made.url()).content.decode()
+    text = signed_in.get(made.url("findings/")).content.decode()
     assert "a reason of a later torch" in text and '<p class="hint">' not in text

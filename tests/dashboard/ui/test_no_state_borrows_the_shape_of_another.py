@@ -46,7 +46,7 @@ def test_the_list_shows_the_shape_and_the_word_of_each_state(
 ) -> None:
     stories.fleet(project, every=400)
     Alert.objects.update(state=state)
-    shapes = CELL.findall(signed_in.get(f"/p/{project.slug}/alerts/").content.decode())
+    shapes = CELL.findall(signed_in.get(f"/p/{project.slug}/alerts/?state=all").content.decode())
     assert shapes and all(
         shape == state_mark("alert", state) != draw_mark("state-healthy") for shape, _ in shapes
     )

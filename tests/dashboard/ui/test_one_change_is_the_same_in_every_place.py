@@ -132,18 +132,15 @@ def on_fleet(page: str, metric: str) -> ShownMetric:
 
 
 def on_model(page: str, metric: str) -> ShownMetric:
-    """The banner: the metric, its change with the interval, then values and window."""
-    if metric == "eager":
-        found = re.search(rf"\|Eager calls\|REGRESSED\|{VALUE}\|was {VALUE}, (last \d+ min)", page)
-        assert found, page
-        return ShownMetric(found[2], found[1], "", window=found[3])
+    """The head of a large chart: the metric, its change, its two values and their window."""
+    title = "Eager calls" if metric == "eager" else metric
     found = re.search(
-        rf"\|{metric}, wall time\|REGRESSED\|(\S+%)\|(\S+ to \S+%), [^|]+\|{VALUE} to "
-        rf"{VALUE}; (matched \d+ min)",
+        rf"\|{title}\|[^|]+\|REGRESSED\|[^→]*?\|Data table\|(\S+(?:%| pts))\|"
+        rf"{VALUE} → {VALUE}\|((?:matched|last) \d+ min)",
         page,
     )
     assert found, page
-    return ShownMetric(found[3], found[4], found[1], found[2], found[5])
+    return ShownMetric(found[2], found[3], found[1], window=found[4])
 
 
 def on_compare(page: str, metric: str) -> ShownMetric:
@@ -228,7 +225,6 @@ def test_every_page_and_the_notification_have_the_same_sentence(
     for address in (
         "",
         "models/{model}/",
-        "models/{model}/compare",
         "alerts/{alert}/",
     ):
         assert said in texts(signed_in.get(judged.address(address)).content.decode()), address

@@ -49,7 +49,8 @@ def test_a_cell_is_a_place_on_every_page(
     for address in (
         f"/p/{project.slug}/findings/",
         f"/p/{project.slug}/findings/{finding.pk}/",
-        f"/p/{project.slug}/models/{model.pk}/",
+        f"/p/{project.slug}/models/{model.pk}/findings/",
+        f"/p/{project.slug}/models/{model.pk}/compiles/",
     ):
         answer = signed_in.get(address)
         assert answer.status_code == 200

@@ -62,7 +62,9 @@ def test_the_baseline_is_called_baseline(signed_in: Client, project: Project, db
         evidence={},
         created_at=verdict.created_at,
     )
-    html = signed_in.get(f"/p/{project.slug}/models/{alert.deployment.model_id}/").content.decode()
+    html = signed_in.get(
+        f"/p/{project.slug}/models/{alert.deployment.model_id}/versions/"
+    ).content.decode()
     table = html.split('aria-label="Table of versions"', 1)[1].split("</table>", 1)[0]
     [row] = [
         row for row in table.split("<tr") if f"<bdi>{verdict.baseline.version.name}</bdi>" in row

@@ -11,7 +11,7 @@ from dashboard.fleet.selectors.findings.finding_list import EnvironmentState, Li
 from dashboard.fleet.selectors.findings.findings import CERTAIN_KINDS
 from dashboard.ui.charts.guard_variation import Variation, build_variation
 from dashboard.ui.pages.findings.columns import KINDS
-from dashboard.ui.pages.findings.remedies import find_remedy
+from dashboard.ui.pages.findings.remedies import build_break_url, find_remedy
 
 HEAD = [
     "finding",
@@ -64,6 +64,7 @@ class FindingRow:
     last_version: str
     last_seen: datetime
     hint: str
+    break_url: str
     varies: Variation
 
 
@@ -96,6 +97,7 @@ def _row(row: ListedFinding, several: bool) -> FindingRow:
         last_version=row.last_version,
         last_seen=row.last_seen_at,
         hint=find_remedy(row.kind, row.text),
+        break_url=build_break_url(row.kind, row.text),
         varies=build_variation(row.values, row.distinct, row.pattern, row.text),
     )
 

@@ -63,7 +63,7 @@ def test_contents_link_to_headings_of_the_page(signed_in: Client) -> None:
         ("ui/health/page.html", "dashboard/operations/troubleshooting"),
         ("ui/setup/page.html", "agents"),
         ("ui/alerts/list.html", "dashboard/pages"),
-        ("ui/version/not_observable.html", "agents/reference/limits"),
+        ("ui/compiles/not_observable.html", "agents/reference/limits"),
         ("api/reference.html", "dashboard/api"),
     ],
 )
