@@ -15,7 +15,9 @@ function drawFrame(chart) {
   const figure = make("figure", "");
   const caption = make("figcaption", "small");
   const box = make("div", "lines");
-  caption.append(make("b", "", chart.title), make("span", "dim", ` ${chart.unit}`), make("div", "mid", wholeRange(chart)));
+  caption.append(
+    make("b", "", chart.title), make("span", "dim", ` ${chart.unit}`), make("div", "mid", wholeRange(chart))
+  );
   box.setAttribute("role", "img");
   box.setAttribute("aria-label", chart.conclusion);
   box.append(make("canvas", ""));
@@ -38,7 +40,8 @@ function dataset(line, { first, step }) {
   const ink = css(`--series-${line.slot}`);
   const single = new Set(alone(line.values));
   return {
-    label: line.name, order: line.slot === 2 ? 0 : 1, borderColor: ink, backgroundColor: ink, borderWidth: 1.75, clip: 3,
+    label: line.name, order: line.slot === 2 ? 0 : 1,
+    borderColor: ink, backgroundColor: ink, borderWidth: 1.75, clip: 3,
     data: line.values.map((value, i) => ({ x: first + (i + 0.5) * step, y: value })),
     pointStyle: line.slot === 1 ? "rect" : "circle", pointHoverRadius: 3.5,
     pointRadius: ({ dataIndex }) => (single.has(dataIndex) ? 2.5 : 0),
@@ -66,9 +69,9 @@ function scales(chart, axis, { first, last }) {
 function tooltip(chart, view) {
   const read = (i) => readings(chart, chart.lines, view, i);
   return {
-    animation: false, backgroundColor: css("--surface"), borderColor: css("--line-2"), borderWidth: 1, usePointStyle: true,
+    animation: false, backgroundColor: css("--surface"), borderColor: css("--line-2"), borderWidth: 1,
     titleColor: css("--ink-2"), bodyColor: css("--ink"), bodyFont: { size: 12, family: css("--font") },
-    boxWidth: 9, boxHeight: 9, itemSort: (a, b) => a.datasetIndex - b.datasetIndex,
+    usePointStyle: true, boxWidth: 9, boxHeight: 9, itemSort: (a, b) => a.datasetIndex - b.datasetIndex,
     titleFont: { size: 12, weight: "normal", family: css("--font") },
     callbacks: {
       title: ([item]) => (item ? read(item.dataIndex).head : ""),

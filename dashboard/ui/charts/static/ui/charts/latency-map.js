@@ -84,7 +84,8 @@ function drawFrame(version, { map }) {
   const frame = make("figure", "");
   const caption = make("figcaption", "");
   const box = make("div", "heat");
-  caption.append(make("bdi", "", version.name), make("span", "small dim", ` ${count(version.calls)} calls, ${map.unit}`));
+  const calls = ` ${count(version.calls)} calls, ${map.unit}`;
+  caption.append(make("bdi", "", version.name), make("span", "small dim", calls));
   box.setAttribute("role", "img");
   const [low, high] = [map.edges[0], map.edges[map.edges.length - 1]].map(figure);
   box.setAttribute("aria-label", `Latency of ${version.name} over time: ${version.calls} calls in `
@@ -124,7 +125,8 @@ function drawTable(versions, { map }) {
   return twin;
 }
 
-// Returns a function that draws the maps of one version (`slot`) or of both. A zoom applies to all maps; `reset` ends it.
+// Returns a function that draws the maps of one version (`slot`) or of both. A zoom applies to all maps; `reset` ends
+// it.
 export function connectMaps(content, scale, reset) {
   let [zoom, shown] = [null, null];
 
