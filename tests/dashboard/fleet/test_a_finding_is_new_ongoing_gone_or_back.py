@@ -225,7 +225,7 @@ def test_the_model_page_shows_the_state_its_date_and_the_rule(
     monkeypatch.setattr(clock, "unix", lambda: NOW)
     store_reports(*story(make_request))
     fold_all()
-    address = f"/p/ranking/models/{WatchedModel.objects.get().pk}/?env=production"
+    address = f"/p/ranking/models/{WatchedModel.objects.get().pk}/findings/?env=production"
     assert "</svg>back</span>" not in signed_in.get(address).content.decode()
     update_finding_states()
     text = signed_in.get(address).content.decode()

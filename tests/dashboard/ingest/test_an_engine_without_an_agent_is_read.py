@@ -355,7 +355,8 @@ def test_a_scraped_engine_appears_on_the_pages(
     fold_all()
     fleet = signed_in.get("/p/ranking/").content.decode()
     assert "chat" in fleet
-    page = signed_in.get(f"/p/ranking/models/{Instance.objects.get().model_id}/").content.decode()
+    model = f"/p/ranking/models/{Instance.objects.get().model_id}/"
+    page = signed_in.get(f"{model}instances/").content.decode()
     assert "llm.example.com" in page and "blind" in page
 
 

@@ -104,9 +104,9 @@ def test_two_units_detect_no_change() -> None:
     assert judge_pair(few, candidate, LEARNED) == {"not_enough_data"}
 
 
-def test_two_units_for_a_quarter_of_an_hour_detect_a_gross_change_only() -> None:
+def test_two_units_for_18_minutes_detect_a_gross_change_only() -> None:
     [candidate] = split_units(rows(2), splits=1, seed="1")
-    few = PlaceboPeriod(0, 16, rows(2, 16))
+    few = PlaceboPeriod(0, 18, rows(2, 18))
     gross = min(size for size in SIZES if size >= LEARNED.gross_change)
     assert find_detected_size(few, candidate, LEARNED) == gross
     assert judge_pair(few, candidate, LEARNED) == {"not_enough_data"}

@@ -108,7 +108,7 @@ def test_versions_that_never_ran_together_are_marked_as_such(
     made = charted(project, OLDER, OLD)
     text = text_of(signed_in, made.pair(OLDER.name, "1"))
     assert (
-        "did not run at the same time" in text
+        "ran at the same time for less than 10 min" in text
         and "Instances are shown where both versions ran" in text
     )
 

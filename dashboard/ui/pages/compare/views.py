@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
+from dashboard.fleet.selectors.versions.comparison_spans import SIDE_BY_SIDE_MINUTES
 from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.ui.charts.histogram_drawing import draw_panel
 from dashboard.ui.charts.interval_plot import list_ticks
@@ -196,6 +197,7 @@ def _pair_context(
     return _findings_context(request, header.model, page) | {
         "header": replace(header, picker=picker, regions=regions),
         "facts": facts,
+        "side_by_side_minutes": SIDE_BY_SIDE_MINUTES,
         "verdict": facts.verdict,
         "is_current": facts.verdict is not None
         and header.verdict is not None
