@@ -290,6 +290,7 @@ STATICFILES_DIRS = sorted((BASE_DIR / "ui").glob("**/static"))
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "dashboard.ui.http.static_finders.PackagedAssetsFinder",
 ]
 # Served from the installed packages, so nothing needs to be collected after an upgrade.
 WHITENOISE_USE_FINDERS = True

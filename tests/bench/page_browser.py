@@ -19,7 +19,7 @@ DRAWN = {"model": "#trend-charts[data-drawn]"}
 LATER = {"compare": "[data-panel=map] > summary"}
 """Selector of a panel that loads when it opens; the time until it is drawn is reported
 separately."""
-LOADED = "[data-panel] .cells path"
+LOADED = "[data-panel] .heatmaplayer image"
 PATIENCE = 120_000
 PHONE = {"width": 375, "height": 700}
 """A viewport in which the charts of a page are below the fold."""

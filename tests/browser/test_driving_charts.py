@@ -76,6 +76,19 @@ def test_the_theme_changes_the_lines(page: Page) -> None:
     assert line.evaluate(PAINTED) != light
 
 
+@pytest.mark.browser_context_args(timezone_id="Asia/Kolkata")
+def test_the_time_axis_has_the_chosen_zone_and_the_theme(page: Page) -> None:
+    labels = plot(page, "p50").locator("svg.pl > text:not([data-mark])").filter(has_text=":")
+    assert labels.count() > 2
+    fill = "label => getComputedStyle(label).fill"
+    local, ink = labels.all_text_contents(), labels.first.evaluate(fill)
+    page.locator("[data-zones] button[value=utc]").click()
+    expect(labels).not_to_have_text(local)
+    assert labels.count() > 2
+    page.emulate_media(color_scheme="dark")
+    assert labels.first.evaluate(fill) != ink
+
+
 def test_text_keeps_its_size_and_labels_stay_apart_at_every_width(page: Page) -> None:
     sizes = set()
     for width in (320, 375, 820, 1440, 2560):

@@ -18,8 +18,8 @@ from tests.flow.stack import Stack, answer_of
 
 COUNT = 500
 SIGN_IN, REPORTS = "/accounts/login/", "/api/v1/reports"
-LARGE, TIMES = "/static/admin/js/vendor/xregexp/xregexp.js", 200
-"""Some 60 MB of responses: no kernel buffers all of them for a client that reads nothing."""
+LARGE = "/static/vendor/plotly.min.js"
+"""A file of some megabytes: no kernel buffers all of it for a client that reads nothing."""
 
 
 def head(path: str, **headers: str) -> bytes:
@@ -55,7 +55,7 @@ def shapes(key: str) -> dict[str, bytes]:
             REPORTS, Content_Type="application/json", Content_Length="60000"
         )
         + b"{",
-        "response": head(LARGE) * TIMES,
+        "response": head(LARGE) * 20,
     }
 
 

@@ -50,6 +50,7 @@ SHORT = {
     "version_process_hour": {"day", "degraded_frames"},
     "learned_variance": {"minutes", "pairs", "prior_df"},
     "placebo_preview": {"done"},
+    "settings_backtest": {"done", "evaluated"},
     "learned_warm_up": {"minutes", "processes", "versions"},
     "alert": {"number"},
     "alert_rule": {"repeat_minutes", "escalate_minutes"},

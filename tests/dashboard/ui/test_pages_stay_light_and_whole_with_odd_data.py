@@ -51,12 +51,21 @@ def test_a_trend_page_transfers_less_than_150_kb(signed_in: Client, project: Pro
     assert weight < LIMIT, weight
 
 
+def test_compare_loads_no_chart_library_with_the_page(signed_in: Client, project: Project) -> None:
+    made = charted(project, HEALTHY, WORSE)
+    html = signed_in.get(made.url("compare")).sent  # type: ignore[attr-defined]
+    files = files_of(html.decode())
+    assert "ui/charts/library.js" in files
+    assert not any("vendor/" in name for name in files)
+    assert b"vendor/" not in html
+
+
 def test_pages_and_files_are_sent_compressed_and_their_etags_match(
     signed_in: Client, project: Project
 ) -> None:
     ask = {"Accept-Encoding": "gzip"}
     assert signed_in.get("/p/ranking/", headers=ask)["Content-Encoding"] == "gzip"
-    script = signed_in.get("/static/django_htmx/htmx-2.min.js", headers=ask)
+    script = signed_in.get("/static/vendor/chart.js", headers=ask)
     assert script["Content-Encoding"] == "gzip"
     assert len(script.content) < 80_000
     assert "Content-Encoding" not in signed_in.get("/p/ranking/")

@@ -26,3 +26,11 @@ export function figure(value) {
     : value.toLocaleString("en", { maximumFractionDigits: digits });
   return text.replace("-", "\u2212");
 }
+
+// As many decimals as the distance of the ticks needs; 0.0195 and 0.02 differ.
+export function tickLabel({ ticks, log }, value) {
+  const decimals = (`${Number((ticks[1] - ticks[0]).toPrecision(6))}`.split(".")[1] ?? "").length;
+  if (log || !decimals || decimals > 5) return figure(value);
+  return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+    .replace("-", "\u2212");
+}

@@ -1,19 +1,24 @@
-// Panels that load when they open: the latency heat map and the breakdown by group.
+// Panels that load when they open: the latency heat map and the breakdown by group, each with its library.
 
 import { drawBreakdown } from "./breakdown.js";
-import { drawMaps } from "./latency-map.js";
+import { make } from "./elements.js";
+import { connectMaps } from "./latency-map.js";
+import { loadChartJs, loadPlotly } from "./library.js";
+import { onThemeChange } from "./theme.js";
 
 const DEADLINE = 20000;
 
-function say(content, text) {
-  const line = document.createElement("p");
-  line.className = "dim small pad";
-  line.textContent = text;
-  content.replaceChildren(line);
+const say = (content, text) => content.replaceChildren(make("p", "dim small pad", text));
+
+async function fetchData(address, ended) {
+  const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(DEADLINE)]);
+  const answer = await fetch(address, { signal, headers: { Accept: "application/json" } });
+  if (!answer.ok || answer.redirected) throw new Error(`${answer.status}`);
+  return answer.json();
 }
 
-// Loads the data of a panel; the newest request wins.
-async function load(panel, address, draw) {
+// Loads the data and the library of a panel; the newest request wins.
+async function load(panel, address, loadLibrary, draw) {
   const content = panel.querySelector("[data-content]");
   panel.abort?.abort();
   const ended = new AbortController();
@@ -21,10 +26,9 @@ async function load(panel, address, draw) {
   content.setAttribute("aria-busy", "true");
   if (!content.firstChild) say(content, "Loading…");
   try {
-    const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(DEADLINE)]);
-    const answer = await fetch(address, { signal, headers: { Accept: "application/json" } });
-    if (!answer.ok || answer.redirected) throw new Error(`${answer.status}`);
-    draw(content, await answer.json());
+    const [data, library] = await Promise.all([fetchData(address, ended), loadLibrary()]);
+    if (ended.signal.aborted) return;
+    draw(library, data);
   } catch {
     if (ended.signal.aborted) return;
     say(content, "The panel did not load. Close and open it to try again.");
@@ -38,24 +42,35 @@ const press = (group, chosen) => group.querySelectorAll("button").forEach(
 );
 
 function connectMap(panel) {
-  let data = null;
-  let slot = "";
-  const draw = (content) => drawMaps(content, panel.querySelector("[data-steps]"), data, slot);
+  const draw = connectMaps(
+    ...["[data-content]", "[data-scale]", "[data-reset]"].map((one) => panel.querySelector(one))
+  );
+  let [found, slot] = [null, ""];
+  const redraw = () => { if (found) draw(...found, slot); };
   panel.querySelector("[data-slots]").addEventListener("click", (event) => {
     const button = event.target.closest("button");
-    if (!button || !data) return;
+    if (!button || !found) return;
     slot = button.dataset.slot;
     press(event.currentTarget, button);
-    draw(panel.querySelector("[data-content]"));
+    redraw();
   });
-  const redraw = () => { if (data && panel.open) draw(panel.querySelector("[data-content]")); };
-  document.addEventListener("cw:zone", redraw);
-  return () => load(panel, panel.dataset.panelJson, (content, found) => { data = found; draw(content); });
+  const open = () => load(panel, panel.dataset.panelJson, loadPlotly, (...both) => { found = both; redraw(); });
+  return { open, redraw };
 }
 
 function connectGroups(panel) {
+  const content = panel.querySelector("[data-content]");
+  let [found, charts] = [null, []];
+  const redraw = () => {
+    if (!found) return;
+    const [Chart, data] = found;
+    charts.forEach((chart) => chart.destroy());
+    charts = drawBreakdown(Chart, content, data);
+  };
   const by = () => panel.querySelector('[data-by] [aria-pressed="true"]').dataset.key;
-  const fetchGroups = () => load(panel, `${panel.dataset.panelJson}&by=${by()}`, drawBreakdown);
+  const open = () => load(
+    panel, `${panel.dataset.panelJson}&by=${by()}`, loadChartJs, (...both) => { found = both; redraw(); }
+  );
   panel.querySelector("[data-by]").addEventListener("click", (event) => {
     const button = event.target.closest("button");
     if (!button) return;
@@ -63,17 +78,21 @@ function connectGroups(panel) {
     const to = new URL(location.href);
     to.searchParams.set("by", by());
     history.replaceState(history.state, "", to);
-    fetchGroups();
+    open();
   });
-  return fetchGroups;
+  return { open, redraw };
 }
 
 const CONNECT = { map: connectMap, groups: connectGroups };
 document.querySelectorAll("[data-panel]").forEach((panel) => {
-  const open = CONNECT[panel.dataset.panel](panel);
+  const { open, redraw } = CONNECT[panel.dataset.panel](panel);
+  const redrawOpen = () => { if (panel.open && panel.dataset.loaded) redraw(); };
   panel.addEventListener("toggle", () => {
-    if (!panel.open || panel.dataset.loaded) return;
+    if (!panel.open) return;
+    if (panel.dataset.loaded) redraw(); // the theme, the zone or the width can differ
+    else open();
     panel.dataset.loaded = "1";
-    open();
   });
+  document.addEventListener("cw:zone", redrawOpen);
+  onThemeChange(redrawOpen);
 });

@@ -79,3 +79,9 @@ export function runs(values) {
   });
   return found;
 }
+
+// A line of one or two values between gaps is too short to see, so its values get the shape of their version.
+export function alone(values) {
+  const short = runs(values).filter(([from, to]) => to - from < 2);
+  return short.flatMap(([from, to]) => (from === to ? [from] : [from, to]));
+}

@@ -1,9 +1,9 @@
 // One driving chart as SVG: an axis that fits, lines with gaps, intervals, last week, deployments, alerts and budget.
 // Lines and areas stretch with the box; text and marks are placed in percent and keep their size.
 
-import { figure, timeTicks } from "./axis.js";
+import { figure, tickLabel, timeTicks } from "./axis.js";
 import { placeLabels } from "./mark-labels.js";
-import { fitAxis, runs } from "./scale.js";
+import { alone, fitAxis, runs } from "./scale.js";
 import { at, node, percent, shape } from "./svg-nodes.js";
 
 const WIDE = 1000;
@@ -21,7 +21,7 @@ export function geometry(chart, view, height) {
   const bands = view.hidden.has("ci") ? [] : shown.flatMap((line) => [...(line.low ?? []), ...(line.high ?? [])]);
   const values = shown.flatMap((line) => [...line.values, ...line.dots.map((dot) => dot.value)]);
   const axis = fitAxis(
-    [values, view.week?.[chart.key] ?? [], view.extent?.[chart.key] ?? [], chart.budget ? [chart.budget] : []].flat(),
+    [values, view.week?.[chart.key] ?? [], chart.budget ? [chart.budget] : []].flat(),
     { fromZero: chart.from_zero, soft: bands, log: view.log }
   );
   const foot = height - BELOW;
@@ -54,26 +54,12 @@ function area(line, { y, middle, foot }) {
   }).join("");
 }
 
-// A line of one or two values between gaps is too short to see, so its values get the shape of their version.
-function alone(values) {
-  const short = runs(values).filter(([from, to]) => to - from < 2);
-  return short.flatMap(([from, to]) => (from === to ? [from] : [from, to]));
-}
-
 // The interval of a bin without neighbours has no width in an area.
 function whiskers(line, { y, middle }) {
   return runs(line.high ?? []).filter(([from, to]) => from === to).map(([i]) => node(
     "line", { class: `wh s${line.slot}`, x1: percent(middle(i)), x2: percent(middle(i)), y1: y(line.low[i]),
       y2: y(line.high[i]) }
   ));
-}
-
-// As many decimals as the distance of the ticks needs; 0.0195 and 0.02 differ.
-function tickLabel({ ticks, log }, value) {
-  const decimals = (`${Number((ticks[1] - ticks[0]).toPrecision(6))}`.split(".")[1] ?? "").length;
-  if (log || !decimals || decimals > 5) return figure(value);
-  return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
-    .replace("-", "\u2212");
 }
 
 function axisColumn(chart, { axis, y, foot, height }) {

@@ -200,7 +200,7 @@ holder.addEventListener("click", (event) => {
   }
 });
 holder.addEventListener("toggle", (event) => { if (event.target.matches("details.more")) drawAll(); }, true);
-document.addEventListener("cw:zone", drawAll);
+document.addEventListener("cw:zone", () => { drawAll(); enlarged?.draw(); });
 let width = 0;
 new ResizeObserver(() => {
   if (holder.clientWidth === width) return;
