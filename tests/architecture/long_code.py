@@ -28,7 +28,6 @@ FUNCTIONS = {
     "dashboard/ui/pages/kill_switch/queries.py": ("read_kill_switch_data",),
     "dashboard/ui/pages/search/queries.py": ("project_search",),
     "dashboard/ui/pages/setup/snippets.py": ("snippets",),
-    "dashboard/ui/pages/compare/views.py": ("_context",),
     "dashboard/ui/pages/help/views.py": ("components",),
     "tests/agent/sources/test_ranks_without_a_graph_are_eager.py": (
         "test_each_rank_reports_that_its_calls_met_no_graph",
