@@ -130,7 +130,7 @@ def snippets(*, address: str, key: str = "") -> list[Snippet]:
         return text
 
     return [
-        Snippet("serving", "Serving", "Two lines in the process that serves requests.", SERVING),
+        Snippet("serving", "Serving", "Four calls in the process that serves requests.", SERVING),
         Snippet(
             "try",
             "Try it (no GPU)",
