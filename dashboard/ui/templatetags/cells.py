@@ -54,8 +54,9 @@ def verdict_word(kind: str) -> str:
 
 
 @register.simple_tag
-def version_pill(row: FleetRow) -> SafeString:
-    """The version of the row with its share of calls; all live versions for screen readers."""
+def version_pill(slug: str, row: FleetRow) -> SafeString:
+    """A link to the newest live version with its share of calls; all live versions for screen
+    readers."""
     if not row.versions:
         return mark_safe('<span class="dim">none live</span>')
     first = row.versions[0]
@@ -66,9 +67,12 @@ def version_pill(row: FleetRow) -> SafeString:
     )
     listed = ", ".join(f"{one.name} {one.share_said}" for one in row.versions)
     return _fill(
-        '<span class="vpill{}" title="{}">{}{}<bdi class="vname">{}</bdi><span class="sh">{}</span>'
-        '</span><span class="vh">Share of calls: {}</span>',
+        '<a class="vpill{}" href="{}?version={}" title="{}">{}{}'
+        '<bdi class="vname">{}</bdi><span class="sh">{}</span></a>'
+        '<span class="vh">Share of calls: {}</span>',
         " split" if row.split else "",
+        address("model_compiles", slug, row.state.model.pk),
+        first.id,
         listed,
         icons.version_shape(2),
         old,
