@@ -43,6 +43,6 @@ def test_on_a_phone_a_healthy_instance_takes_few_lines(
     calm = page.locator("table.heat tr", has=page.get_by_text("healthy", exact=True)).first
     other = page.locator("table.heat tr", has=page.get_by_text("degraded", exact=True)).first
     assert calm.get_by_role("cell").filter(visible=True).count() == 3
-    assert other.get_by_role("cell").filter(visible=True).count() == 7
+    assert other.get_by_role("cell").filter(visible=True).count() == 8
     page.set_viewport_size({"width": 1280, "height": 800})
-    assert calm.get_by_role("cell").filter(visible=True).count() == 7
+    assert calm.get_by_role("cell").filter(visible=True).count() == 8

@@ -31,7 +31,7 @@ def test_an_error_appears_at_its_field_and_the_correction_is_saved(
     page.locator("summary", has=page.get_by_role("heading", name="Eager calls")).focus()
     page.keyboard.press("Enter")
     page.get_by_role("group", name="Eager calls").get_by_label("Muted").select_option("yes")
-    page.get_by_role("button", name="Preview on the last 8 days").click()
+    page.get_by_role("button", name="Backtest on the last 8 days").click()
     expect(page.get_by_role("heading", name="Backtest")).to_be_visible()
     assert not JudgingChoice.objects.exists()
     page.get_by_role("button", name="Save").click()
@@ -61,7 +61,7 @@ def test_a_version_is_accepted_with_a_note(
     sign_in: Callable[[User], Page], user: User, alert: Alert
 ) -> None:
     page = sign_in(user)
-    page.goto(page.url + f"models/{alert.deployment.model_id}/")
+    page.goto(page.url + f"models/{alert.deployment.model_id}/versions/")
     page.locator("summary", has_text="Accept").focus()
     page.keyboard.press("Enter")
     page.get_by_label("Reason", exact=True).fill("More work per call")

@@ -68,7 +68,7 @@ def test_a_silent_fleet(
     page = sign_in(user)
     assert look(page, live_server, addresses) == []
     page.goto(f"{live_server.url}/p/{project.slug}/")
-    assert page.locator(".banner").count() == bool(models)
+    assert page.locator("section.silence").count() == bool(models)
 
 
 def test_diverged_ranks(

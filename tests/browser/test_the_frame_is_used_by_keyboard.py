@@ -29,7 +29,7 @@ def test_search_shortcuts_zoom_and_an_ended_session(
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
 
-    box = page.locator('[data-chart="p50"] canvas').bounding_box()
+    box = page.locator('[data-chart="p50"] [data-plot]').bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 40)
     page.mouse.down()

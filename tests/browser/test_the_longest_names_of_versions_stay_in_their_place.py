@@ -65,7 +65,7 @@ def test_a_change_in_the_table_of_versions_is_one_word(
 ) -> None:
     page = sign_in(user)
     page.set_viewport_size({"width": 1280, "height": 900})
-    page.goto(live_server.url + rolled_back(project).url())
+    page.goto(live_server.url + rolled_back(project).url("versions/"))
     changes = page.locator(".versions td.num .delta")
     expect(changes.first).to_be_visible()
     cells = changes.evaluate_all(

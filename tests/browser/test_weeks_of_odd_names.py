@@ -38,7 +38,8 @@ def test_a_hostile_region_of_200_characters(
         f"/p/search-and-chat/models/{model.pk}/weeks/",
     ):
         page.goto(live_server.url + address)
-        expect(page.locator("section.weeks")).to_contain_text("faster")
+        if address.endswith("/weeks/"):
+            expect(page.locator("section.weeks")).to_contain_text("faster")
         for summary in page.locator(".weeks summary").all():
             summary.click()
         assert page.locator("main img").count() == 0

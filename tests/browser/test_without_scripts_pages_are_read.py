@@ -96,7 +96,7 @@ def test_the_comparison_of_weeks_is_one_link_away(
     page: Page, live_server: LiveServer, made: Made
 ) -> None:
     page.goto(live_server.url + made.url())
-    page.locator("section.weeks").get_by_role("link", name="View details").click()
+    page.get_by_role("navigation", name="ranker").get_by_role("link", name="28-day").click()
     expect(
         page.get_by_role("table", name="ranker in the last 28 days and the previous 28 days")
     ).to_be_visible()
