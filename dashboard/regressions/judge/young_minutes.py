@@ -56,8 +56,10 @@ class YoungMinutes:
         self._arms: dict[Arm, _ArmCount] = {"baseline": _ArmCount(), "candidate": _ArmCount()}
 
     def add(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
-        """Counts the rows of one minute. An instance counts once in all regions."""
-        warm_up, seen = self._settings.warm_up_minutes, set()
+        """Counts the rows of one minute. An instance counts once in all regions, and as excluded
+        if all of its rows are."""
+        warm_up = self._settings.warm_up_minutes
+        instances: dict[tuple[Arm, str | int], bool] = {}
         for row in rows:
             if row.calls <= 0 or not row.outermost:
                 continue
@@ -65,10 +67,11 @@ class YoungMinutes:
             count.calls += row.calls
             if young:
                 count.excluded_calls += row.calls
-            if (row.arm, row.instance) not in seen:
-                seen.add((row.arm, row.instance))
-                count.minutes += 1
-                count.excluded_minutes += young
+            key = (row.arm, row.instance)
+            instances[key] = young and instances.get(key, True)
+        for (arm, _), young in instances.items():
+            self._arms[arm].minutes += 1
+            self._arms[arm].excluded_minutes += young
 
     def summary(self) -> WarmUp:
         """The warm-up of an outcome."""

@@ -57,6 +57,16 @@ def test_calls_inside_another_region_are_not_counted_twice() -> None:
     assert warm_up.candidate == ArmWarmUp(12, 1200, 30, 3000)
 
 
+def test_rows_of_one_instance_with_different_first_minutes_count_in_any_order() -> None:
+    young, old = instance("c1", first_minute=0), instance("c1", region="other", first_minute=-60)
+    found = [
+        outcome_of([*every_minute([instance("b1"), *rows], 30)], 30).warm_up
+        for rows in ((young, old), (old, young))
+    ]
+    assert found[0] == found[1]
+    assert found[0] is not None and found[0].candidate.excluded_minutes == 0
+
+
 @pytest.mark.parametrize(("every", "share"), [(11, "100%"), (16, "75%")])
 def test_frequent_restarts_are_the_reason_for_not_enough_data(every: int, share: str) -> None:
     outcome = outcome_of(list(restarting(every, 160)), 160)
