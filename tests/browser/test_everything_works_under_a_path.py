@@ -117,6 +117,7 @@ def test_under_a_path(
     expect(page.locator("#env")).to_contain_text(
         f"COMPILEWATCH_ENDPOINT={proxy.address}", timeout=60_000
     )
+    page.goto(f"{proxy.address}/p/flow/settings/messages/")
     page.get_by_role("button", name="Send test").click()
     wait_for("Slack is notified", lambda: slack.messages, seconds=120)
     urls = re.findall(r"https?://127\.0\.0\.1[^\s\"|>\\]*", json.dumps(slack.messages))
