@@ -50,7 +50,7 @@ def test_every_tab_is_accessible_and_fits_every_screen(
         assert page.evaluate(FITS), width
     for width, theme in ((375, "dark"), (1440, "light")):
         page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
         violations = Axe().run(page).response["violations"]
         found = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in violations]
         assert found == [], f"{theme} {width}"
