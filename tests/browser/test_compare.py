@@ -120,7 +120,7 @@ def test_the_page_is_accessible(
 ) -> None:
     page = sign_in(user)
     for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         for window in (PHONE, DESK):
             page.set_viewport_size(window)  # type: ignore[arg-type]
             opened(page, live_server, made)

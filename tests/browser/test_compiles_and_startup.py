@@ -131,7 +131,7 @@ def test_both_tabs_are_accessible_and_fit_every_width(
     page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
     for tab in TABS:
         for theme, width in (("dark", PHONE["width"]), ("light", DESK["width"])):
-            page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
             page.set_viewport_size({"width": width, "height": 900})
             page.goto(live_server.url + tab_of(project, HOSTILE, tab))
             for summary in page.locator("details.more > summary").all():
