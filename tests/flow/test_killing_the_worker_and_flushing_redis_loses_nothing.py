@@ -93,7 +93,7 @@ def test_killing_the_worker_and_flushing_redis_loses_nothing(stack: Stack) -> No
     assert stack.rows("SELECT sum(windows) FROM process_minute")[0][0] == recorded.windows
     assert stack.rows("SELECT count(*) FROM ingest_poison")[0][0] == 0
     pages = [
-        stack.page(f"/p/flow/models/{model}/?range=24h")
+        stack.page(f"/p/flow/models/{model}/versions/?range=24h")
         for (model,) in stack.rows("SELECT id FROM model")
     ]
     assert (
