@@ -92,9 +92,9 @@ def read_alert_data(*, project: Project, number: int) -> AlertData:
     by_id = {one.pk: one for one in channels}
     for delivery in deliveries:
         delivery.channel = by_id[delivery.channel_id]
-    told = [alert.verdict, *(event.verdict for event in events)]
+    shown = [alert.verdict, *(event.verdict for event in events)]
     # A later alert may have changed the verdict since a resolved alert ended.
-    told = [*told, now_verdict] if alert.state == AlertState.RESOLVED else [now_verdict, *told]
+    shown = [*shown, now_verdict] if alert.state == AlertState.RESOLVED else [now_verdict, *shown]
     return AlertData(
         alert=alert,
         events=events,
@@ -105,7 +105,7 @@ def read_alert_data(*, project: Project, number: int) -> AlertData:
         posted=sorted(marks, key=lambda mark: (mark.at, mark.pk)),
         related=find_related_alerts(alert=alert),
         title_at=_find_title_time(alert, verdicts),
-        verdicts=list(dict.fromkeys(one for one in told if one is not None)),
+        verdicts=list(dict.fromkeys(one for one in shown if one is not None)),
     )
 
 

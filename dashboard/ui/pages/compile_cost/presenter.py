@@ -27,7 +27,7 @@ class FixRow:
     share: str
     money: str
     split: list[tuple[str, str, str]]
-    told: str
+    summary: str
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,8 @@ def _fix_row(fix: ModelFix, latest: int, whole: float, price: float | None) -> F
         share=numbers.percent(total / whole) if whole else "",
         money=format_money(total, price),
         split=split,
-        told=", ".join(f"{name} {numbers.number(hours[name])}" for name in CLASSES) + " GPU-hours",
+        summary=", ".join(f"{name} {numbers.number(hours[name])}" for name in CLASSES)
+        + " GPU-hours",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from django.contrib import messages
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Role
+from dashboard.regressions.judge.settings_overrides import Value
 from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.regressions.placebo_preview import preview_request
 from dashboard.regressions.settings_backtest import backtest_request
@@ -27,7 +29,7 @@ from dashboard.ui.pages.settings.detection.presenter import (
     build_detection_page,
     read_settings_input,
 )
-from dashboard.ui.pages.settings.detection.queries import read_detection_data
+from dashboard.ui.pages.settings.detection.queries import DetectionData, read_detection_data
 
 
 @require_safe
@@ -74,20 +76,15 @@ def detection_save(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN)
 def detection_backtest(request: ProjectRequest) -> HttpResponse:
-    """Requests the verdicts of the last days with the values of the fields. Saves no setting, so
-    the page keeps the values in the fields."""
-    model = _model(request, request.POST.get("model"))
-    facts = read_detection_data(project=request.project, model=model)
-    given = read_settings_input(request.POST, facts)
-    if given.errors:
-        return _render_refusal(request, build_detection_page(facts, given), given)
-    requested = backtest_request(
-        project=request.project,
-        model=model,
-        values=given.values,
-        actor_name=request.user.get_username(),
-    )
-    return _render(request, build_detection_page(replace(facts, backtest=requested), given))
+    """Requests the verdicts of the last days with the values of the fields."""
+
+    def start(facts: DetectionData, values: dict[str, Value], name: str) -> DetectionData:
+        requested = backtest_request(
+            project=facts.project, model=facts.model, values=values, actor_name=name
+        )
+        return replace(facts, backtest=requested)
+
+    return _try_settings(request, start)
 
 
 @require_safe
@@ -106,20 +103,15 @@ def detection_backtest_state(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN)
 def detection_measure(request: ProjectRequest) -> HttpResponse:
-    """Requests the error rates and the detectable change of the values of the fields. Saves no
-    setting, so the page keeps the values in the fields."""
-    model = _model(request, request.POST.get("model"))
-    facts = read_detection_data(project=request.project, model=model)
-    given = read_settings_input(request.POST, facts)
-    if given.errors:
-        return _render_refusal(request, build_detection_page(facts, given), given)
-    requested = preview_request(
-        project=request.project,
-        model=model,
-        values=given.values,
-        actor_name=request.user.get_username(),
-    )
-    return _render(request, build_detection_page(replace(facts, preview=requested), given))
+    """Requests the error rates and the detectable change of the values of the fields."""
+
+    def start(facts: DetectionData, values: dict[str, Value], name: str) -> DetectionData:
+        requested = preview_request(
+            project=facts.project, model=facts.model, values=values, actor_name=name
+        )
+        return replace(facts, preview=requested)
+
+    return _try_settings(request, start)
 
 
 @require_safe
@@ -133,6 +125,20 @@ def detection_measured(request: ProjectRequest) -> HttpResponse:
     return fragment_response(
         request, render_to_string("ui/settings/detection/measured.html", context)
     )
+
+
+def _try_settings(
+    request: ProjectRequest,
+    start: Callable[[DetectionData, dict[str, Value], str], DetectionData],
+) -> HttpResponse:
+    """Starts work with the values of the fields. Saves no setting, so the page keeps the values."""
+    model = _model(request, request.POST.get("model"))
+    facts = read_detection_data(project=request.project, model=model)
+    given = read_settings_input(request.POST, facts)
+    if given.errors:
+        return _render_refusal(request, build_detection_page(facts, given), given)
+    requested = start(facts, given.values, request.user.get_username())
+    return _render(request, build_detection_page(requested, given))
 
 
 def _render_refusal(
