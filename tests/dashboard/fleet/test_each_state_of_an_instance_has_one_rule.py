@@ -165,6 +165,7 @@ def test_the_model_page_shows_each_instance_with_its_problems(
     rows = {host: text.split(f"<bdi>{host} / rank 0</bdi>")[1].split("</tr>")[0] for host in
             ("sound", "slow-clock", "fast-clock", "spooled", "lossy", "stuck")}  # fmt: skip
     assert "6 instances" in text
+    assert "1 hung instance vs 5 other instances" in text
     assert "</svg>healthy</span>" in rows["sound"]
     assert all(word not in rows["sound"] for word in ("clock", "late", "missing"))
     assert "clock 40 s behind" in rows["slow-clock"] and "clock" not in rows["fast-clock"]

@@ -43,6 +43,11 @@ class TraitDifferences:
     good_words: str
 
     @property
+    def sides(self) -> str:
+        """Both sides with their numbers: 1 hung instance vs 5 other instances."""
+        return f"{_count(self.bad, self.bad_words)} vs {_count(self.good, self.good_words)}"
+
+    @property
     def clear(self) -> list[DifferenceLine]:
         """The significant differences."""
         return [line for line in self.lines if line.sure == "clear"]
@@ -80,6 +85,10 @@ def compare_traits(
     found = find_separations(*sides)
     lines = [_line(one, bad_words, good_words) for one in found[:SHOWN]]
     return TraitDifferences(lines, len(found), len(sides[0]), len(sides[1]), bad_words, good_words)
+
+
+def _count(count: int, words: str) -> str:
+    return f"{count} {words.replace('instances', 'instance', 1) if count == 1 else words}"
 
 
 def _line(one: Separation, bad_words: str, good_words: str) -> DifferenceLine:
