@@ -1,4 +1,4 @@
-"""Settings > Keys: all keys of the project, of all scopes, with their last use."""
+"""Settings > API keys: all keys of the project, of all scopes, with their last use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data of Settings > Members and Settings > Keys: members, open invitations, and keys of all
+"""Data of Settings > Members and Settings > API keys: members, open invitations, and keys of all
 scopes."""
 
 from __future__ import annotations
